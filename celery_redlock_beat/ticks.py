@@ -1,0 +1,154 @@
+"""What a tick is, what became of it, and what a timetable must answer; no I/O and no clock.
+
+All instants are UTC, as integer microseconds since the Unix epoch (``Micros``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Micros = int
+
+SECOND: Micros = 1_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+COUNT_LIMIT = 10_000
+CATCH_UP = ("latest", "all", "none")
+
+
+def to_micros(moment: datetime) -> Micros:
+    """Convert an aware datetime to microseconds since the epoch, exactly."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def to_datetime(moment: Micros) -> datetime:
+    """Convert microseconds since the epoch to an aware UTC datetime, exactly."""
+    return EPOCH + timedelta(microseconds=moment)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Tick:
+    """One scheduled instant of one entry: what is claimed, named, logged and sent once."""
+
+    entry: str
+    at: Micros
+
+    @property
+    def instant(self) -> datetime:
+        """The nominal instant as an aware UTC datetime."""
+        return to_datetime(self.at)
+
+    def __str__(self) -> str:
+        return f"{self.entry} @ {self.instant.isoformat()}"
+
+    def task_id(self, namespace: str) -> str:
+        """Return the id that every attempt to send this tick carries."""
+        root = uuid5(NAMESPACE_URL, f"celery-redlock-beat:{namespace}")
+        return str(_tick_uuid(root, self))
+
+
+def _tick_uuid(root: UUID, tick: Tick) -> UUID:
+    return uuid5(root, f"{tick.at}:{tick.entry}")
+
+
+class Reason(StrEnum):
+    """Why a due tick was not sent."""
+
+    SUPERSEDED = "superseded"
+    GRACE = "grace"
+    WINDOW = "window"
+    PAUSED = "paused"
+    REMOVED = "removed"
+    ERROR = "error"
+    ATTEMPTS = "attempts"
+    UNKNOWN_ENTRY = "unknown_entry"
+    NOT_SENT = "not_sent"
+    END = "end"
+    BEFORE_REGISTRATION = "before_registration"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a due tick: sent, or skipped with a reason.
+
+    ``text`` is its name in the ledger's totals: ``sent`` or ``skipped:<reason>``.
+    """
+
+    reason: Reason | None = None
+
+    @property
+    def text(self) -> str:
+        """The outcome's name, as in the ledger."""
+        return "sent" if self.reason is None else f"skipped:{self.reason}"
+
+
+SENT = Outcome()
+
+
+def skipped(reason: Reason) -> Outcome:
+    """Return the outcome of a tick that is deliberately not sent."""
+    return Outcome(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What observers are told: the outcome of one tick, as the node that settled it knows it.
+
+    ``lateness`` is the time from the tick to its outcome, ``passed_over`` how many earlier ticks
+    were skipped with it, by reason; ``detail`` says more where there is more to say.
+    """
+
+    tick: Tick
+    outcome: Outcome
+    task: str
+    task_id: str
+    attempt: int
+    lateness: Micros
+    passed_over: Mapping[Reason, int]
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many ticks lie between two instants, or, where not ``exact``, at least how many."""
+
+    number: int
+    exact: bool = True
+
+
+class Timetable(Protocol):
+    """A schedule as a set of instants, the same on every node.
+
+    Implementations are immutable and compare and hash by value, so that answers can be memoised
+    per timetable and entries on equal timetables share them.
+    """
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that changes exactly when the set of instants does."""
+
+    def next_after(self, moment: Micros) -> Micros | None:
+        """Return the first instant later than ``moment``, or ``None`` if there is none."""
+
+    def latest_until(self, moment: Micros) -> Micros | None:
+        """Return the last instant not later than ``moment``, or ``None`` if there is none."""
+
+    def count_between(self, after: Micros, before: Micros) -> Count:
+        """Count the instants strictly between two moments: exactly, or up to ``COUNT_LIMIT``."""
+
+
+class OpaqueTimetable(Protocol):
+    """A schedule that only knows whether it is due since its last run; its mark is its memory."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that changes when the schedule does, as far as that can be seen."""
+
+    def check(self, last: Micros, now: Micros) -> tuple[bool, Micros]:
+        """Return whether a run is due after ``last``, and the instant at which to look again."""
