@@ -1,0 +1,54 @@
+"""Fixed periods, counted from the Unix epoch; knows no clock, no zone and no Celery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.ticks import Count, Micros
+from celery_redlock_beat.timetables.walk import CEILING, FLOOR
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Whole multiples of ``period`` since the epoch, shifted by ``phase`` (both in microseconds).
+
+    Counting from the epoch and not from a start lets all nodes agree without talking, and a
+    restart or a deploy does not restart the countdown.  A phase counts modulo the period, so that
+    equal sets of instants are equal values.
+    """
+
+    period: Micros
+    phase: Micros = 0
+
+    def __post_init__(self) -> None:
+        if self.period <= 0:
+            raise ConfigurationError(
+                f"the period of an interval must be positive, not {self.period} microseconds; "
+                "use a number of seconds above zero, or remove the entry"
+            )
+        object.__setattr__(self, "phase", self.phase % self.period)
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that changes exactly when the set of instants does."""
+        return f"interval:{self.period}+{self.phase}"
+
+    def next_after(self, moment: Micros) -> Micros | None:
+        """Return the first instant later than ``moment``; ``None`` past the year 9999."""
+        return self._representable(self._index(moment) + 1)
+
+    def latest_until(self, moment: Micros) -> Micros | None:
+        """Return the last instant not later than ``moment``; ``None`` before the year 1."""
+        return self._representable(self._index(moment))
+
+    def count_between(self, after: Micros, before: Micros) -> Count:
+        """Count the instants strictly between two moments, always exactly."""
+        return Count(max(0, self._index(before - 1) - self._index(after)))
+
+    def _index(self, moment: Micros) -> int:
+        return (moment - self.phase) // self.period
+
+    def _representable(self, index: int) -> Micros | None:
+        tick = self.phase + index * self.period
+        return tick if FLOOR <= tick <= CEILING else None

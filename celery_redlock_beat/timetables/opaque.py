@@ -1,0 +1,115 @@
+"""Schedules that only know ``is_due(last_run_at)``, asked at ledger time.
+
+It must not guess their instants, and leaves the schedule as ``is_due`` itself leaves it.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import math
+from typing import Any
+
+from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.ticks import SECOND, Micros, to_datetime
+
+# When a schedule does not say when to ask again, or says something that cannot be.
+LOOK_AGAIN: Micros = 5 * SECOND
+# The soonest second look, so that a schedule that answers 0 for ever does not spin.
+SOONEST: Micros = SECOND // 100
+LATEST: Micros = 366 * 86_400 * SECOND
+
+
+class Opaque:
+    """A schedule object of a class that we do not know; equal only to itself.
+
+    ``is_due`` runs on a copy whose ``nowfun`` answers the given ``now`` in the app's zone.  A
+    ``nowfun`` of the user's own stays, and then decides alone.
+    """
+
+    def __init__(self, schedule: Any, app: Any = None) -> None:
+        self.schedule = schedule
+        self._app = app
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text, the same in every process if the schedule's repr is."""
+        cls = type(self.schedule)
+        name = f"opaque:{cls.__module__}.{cls.__qualname__}"
+        try:
+            shown = repr(self.schedule)
+        except Exception:  # noqa: BLE001 (a broken repr must not stop the entry)
+            return name
+        return name if " at 0x" in shown else f"{name}:{shown}"
+
+    def check(self, last: Micros, now: Micros) -> tuple[bool, Micros]:
+        """Return whether a run is due after ``last``, and the instant at which to look again.
+
+        Raises:
+            Exception: Whatever the schedule's ``is_due`` raises.
+            ConfigurationError: Its answer is neither a pair nor a bool.
+
+        """
+        zone = self._zone()
+        answer = self._ask(to_datetime(last).astimezone(zone), to_datetime(now).astimezone(zone))
+        due, delay = self._pair(answer)
+        return due, now + _micros(delay)
+
+    def _ask(self, last: dt.datetime, now: dt.datetime) -> Any:
+        frozen = _clone(self.schedule)
+        if frozen is None or getattr(frozen, "nowfun", None) is not None:
+            return self.schedule.is_due(last)
+        vars(frozen)["nowfun"] = lambda: now
+        before = dict(vars(frozen))
+        answer = frozen.is_due(last)
+        # What is_due notes on itself (a cached zone, a drawn delay) is kept, as under stock beat.
+        for name, value in vars(frozen).items():
+            if before.get(name, before) is not value:
+                vars(self.schedule)[name] = value
+        return answer
+
+    def _pair(self, answer: Any) -> tuple[bool, Any]:
+        if isinstance(answer, bool):
+            return answer, None
+        try:
+            due, delay = answer
+        except (TypeError, ValueError):
+            raise ConfigurationError(
+                f"{type(self.schedule).__qualname__}.is_due answered {answer!r}; "
+                "it must answer a pair (is_due, seconds until the next check)"
+            ) from None
+        return bool(due), delay
+
+    def _zone(self) -> dt.tzinfo:
+        app = self._app or getattr(self.schedule, "app", None)
+        zone: dt.tzinfo = getattr(app, "timezone", None) or dt.UTC
+        return zone
+
+
+def _clone(schedule: Any) -> Any:
+    """Return a shallow copy that did not run the constructor, or ``None`` if there can be none."""
+    try:
+        clone = object.__new__(type(schedule))
+        vars(clone).update(vars(schedule))
+    except TypeError:  # slots, or a type of an extension module
+        return _copied(schedule)
+    return clone
+
+
+def _copied(schedule: Any) -> Any:
+    try:
+        clone = copy.copy(schedule)
+        vars(clone)
+    except Exception:  # noqa: BLE001 (whatever its class does when copied, it can still be asked)
+        return None
+    return clone
+
+
+def _micros(delay: Any) -> Micros:
+    if isinstance(delay, dt.timedelta):
+        delay = delay.total_seconds()
+    if isinstance(delay, bool) or not isinstance(delay, (int, float)):
+        return LOOK_AGAIN
+    if not math.isfinite(delay) or delay < 0:
+        return LOOK_AGAIN
+    return max(SOONEST, min(LATEST, math.ceil(delay * SECOND)))

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import copy
+import pickle
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from celery import Celery
+from celery.schedules import crontab
+
+from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.ticks import Count, to_datetime, to_micros
+from celery_redlock_beat.timetables import Cron, cron
+
+BERLIN = "Europe/Berlin"
+LORD_HOWE = "Australia/Lord_Howe"
+
+
+def at(text, zone="UTC"):
+    return to_micros(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)))
+
+
+def local(table, moment):
+    return to_datetime(moment).astimezone(ZoneInfo(table.zone)).isoformat()[:16]
+
+
+def day_of(table, date):
+    """Return the local times of the ticks of a local date."""
+    moment = at(f"{date}T00:00", table.zone) - 1
+    found = []
+    while (moment := table.next_after(moment)) is not None:
+        if not local(table, moment).startswith(date):
+            return found
+        found.append(local(table, moment)[11:])
+    return found
+
+
+def after(expression, text, zone="UTC"):
+    table = Cron(expression, zone)
+    return local(table, table.next_after(at(text, zone)))
+
+
+def test_five_fields_begin_with_the_minute():
+    assert after("*/5 9-17 * * MON-FRI", "2026-06-19T17:55") == "2026-06-22T09:00"
+
+
+def test_six_fields_begin_with_the_second():
+    table = Cron("*/20 * * * * *", "UTC")
+    assert table.next_after(at("2026-06-19T12:00:20")) == at("2026-06-19T12:00:40")
+
+
+def test_the_expression_is_told_in_its_zone():
+    table = Cron("0 9 * * *", BERLIN)
+    assert table.next_after(at("2026-06-19T00:00")) == at("2026-06-19T07:00")
+
+
+def test_either_day_field_matches_when_both_are_given():
+    table = Cron("0 0 13 * FRI", "UTC")
+    days = []
+    moment = at("2026-06-01T00:00")
+    for _ in range(5):
+        moment = table.next_after(moment)
+        days.append(local(table, moment)[8:10])
+    assert days == ["05", "12", "13", "19", "26"]
+
+
+def test_a_fixed_time_fires_once_where_clocks_go_back():
+    assert day_of(Cron("30 2 * * *", BERLIN), "2026-10-25") == ["02:30"]
+
+
+def test_a_fixed_time_in_a_gap_fires_at_its_end():
+    assert day_of(Cron("30 2 * * *", BERLIN), "2026-03-29") == ["03:00"]
+
+
+def test_an_hourly_job_fires_in_both_passes():
+    hours = day_of(Cron("0 * * * *", BERLIN), "2026-10-25")
+    assert len(hours) == 25
+    assert hours[2:4] == ["02:00", "02:00"]
+
+
+def test_an_hourly_job_fires_23_times_where_clocks_go_forward():
+    hours = day_of(Cron("0 * * * *", BERLIN), "2026-03-29")
+    assert len(hours) == 23
+    assert "02:00" not in hours
+
+
+def test_nothing_is_lost_where_clocks_move_by_half_an_hour():
+    assert day_of(Cron("0 0 5 * * *", LORD_HOWE), "2026-04-05") == ["05:00"]
+    assert day_of(Cron("*/30 5 * * *", LORD_HOWE), "2026-04-05") == ["05:00", "05:30"]
+    assert day_of(Cron("*/15 3 * * *", LORD_HOWE), "2026-10-04") == [
+        "03:00", "03:15", "03:30", "03:45"
+    ]  # fmt: skip
+
+
+def test_a_day_that_a_country_left_out_fires_once_at_its_end():
+    table = Cron("0 3 * * *", "Pacific/Apia")
+    moment = table.next_after(at("2011-12-29T12:00", "Pacific/Apia"))
+    assert local(table, moment) == "2011-12-31T00:00"
+    assert local(table, table.next_after(moment)) == "2011-12-31T03:00"
+
+
+def test_leap_days_eight_years_apart_are_found():
+    table = Cron("0 0 29 2 *", BERLIN)
+    assert table.next_after(at("1896-03-01T00:00")) == at("1904-02-29T00:00", BERLIN)
+    assert table.latest_until(at("1904-02-28T00:00")) == at("1896-02-29T00:00", BERLIN)
+
+
+def test_a_far_tick_after_a_change_of_offset_is_exact():
+    table = Cron("*/30 9 1 1 *", BERLIN)
+    assert table.next_after(at("2026-07-01T00:00")) == at("2027-01-01T09:00", BERLIN)
+
+
+def test_the_first_pass_is_found_from_half_a_year_before():
+    table = Cron("* 2 25 10 *", BERLIN)
+    winter, summer = at("2026-01-15T00:00"), at("2026-07-15T00:00")
+    assert table.next_after(winter) == table.next_after(summer) == at("2026-10-25T00:00")
+
+
+def test_the_last_tick_of_a_busy_hour_is_found_the_morning_after():
+    table = Cron("* * 3 * * *", BERLIN)
+    assert table.latest_until(at("2026-06-19T12:00")) == at("2026-06-19T03:59:59", BERLIN)
+
+
+def test_counting_is_exact_up_to_ten_thousand_and_then_at_least():
+    table = Cron("* * * * *", "UTC")
+    start = at("2026-06-01T00:00")
+    week = timedelta(weeks=1) // timedelta(microseconds=1)
+    assert table.count_between(start, start + week // 7) == Count(1439)
+    assert table.count_between(start, start + week) == Count(10_000, exact=False)
+    assert table.count_between(start, start) == Count(0)
+
+
+def test_the_years_at_both_ends_of_the_calendar_raise_nothing():
+    for expression in ("* * * * *", "30 2 * * *", "0 0 29 2 *"):
+        for zone in (BERLIN, "UTC", "Pacific/Apia"):
+            table = Cron(expression, zone)
+            assert table.next_after(at("9999-12-31T00:00")) is None
+            assert table.latest_until(at("0001-01-01T00:00")) is None
+            assert table.next_after(at("0001-01-01T00:00")) is not None
+            assert table.latest_until(at("9999-12-31T00:00")) is not None
+
+
+def test_notation_makes_no_other_timetable():
+    assert Cron("0 9  * * mon", BERLIN) == Cron("0 9 * * MON", BERLIN)
+    assert hash(Cron("0 9 * * mon", BERLIN)) == hash(Cron("0 9 * * MON", BERLIN))
+    assert Cron("0 9 * * mon", BERLIN).fingerprint == f"cron:0 9 * * MON:{BERLIN}"
+    assert Cron("0 9 * * *", BERLIN) != Cron("0 9 * * *", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("expression", "complaint"),
+    [
+        ("61 * * * *", "the minute field '61' is not valid; allowed are 0-59"),
+        ("0 24 * * *", "the hour field '24' is not valid"),
+        ("0 0 * * FOO", "the day-of-week field 'FOO' is not valid"),
+        ("75 0 * * * *", "the second field '75' is not valid"),
+        ("0 0 32 * *", "the day-of-month field '32' is not valid"),
+        ("0 0 * 13 *", "the month field '13' is not valid"),
+        ("* * * *", "it has 4 fields; write 5"),
+        ("@daily", "it has 1 fields; write 5"),
+        ("", "it has 0 fields"),
+        ("0 0 30 2 *", "never fires"),
+        ("0 0 31 4,6 *", "never fires"),
+    ],
+)
+def test_a_bad_expression_is_refused_by_field(expression, complaint):
+    with pytest.raises(ConfigurationError, match=complaint) as caught:
+        cron(expression)
+    assert repr(expression) in str(caught.value)
+
+
+def test_days_that_never_meet_are_refused():
+    with pytest.raises(ConfigurationError, match="never fires"):
+        cron("0 0 */31 2 MON#5")
+
+
+@pytest.mark.parametrize("expression", [5, None, ["0 9 * * *"]])
+def test_something_that_is_no_text_is_refused(expression):
+    with pytest.raises(ConfigurationError, match="must be a string, not"):
+        cron(expression)
+
+
+def test_an_unknown_zone_is_refused_with_a_suggestion():
+    with pytest.raises(ConfigurationError, match="did you mean 'Europe/Berlin'"):
+        cron("* * * * *", timezone="Europe/Berlni")
+
+
+@pytest.mark.parametrize("zone", ["", "../etc/passwd", "Europe", "Mars/Base"])
+def test_a_name_that_is_no_zone_is_refused(zone):
+    with pytest.raises(ConfigurationError, match="unknown time zone"):
+        cron("* * * * *", timezone=zone)
+
+
+def stock_view(schedule, now, zone="UTC"):
+    schedule.app = Celery("shop", set_as_current=False, timezone=zone)
+    schedule.nowfun = lambda: to_datetime(now).astimezone(ZoneInfo(zone))
+    return schedule
+
+
+def test_a_stock_beat_can_run_it():
+    schedule = stock_view(cron("0 9 * * *", BERLIN), at("2026-06-19T09:00:00", BERLIN))
+    assert schedule.is_due(datetime(2026, 6, 18, 7, 0, 1, tzinfo=UTC)) == (True, 86_400)
+    assert schedule.is_due(datetime(2026, 6, 19, 7, 0, 0, tzinfo=UTC)) == (False, 86_400)
+
+
+def test_without_a_zone_it_is_told_in_that_of_the_app():
+    schedule = stock_view(cron("0 9 * * *"), at("2026-06-19T08:00", BERLIN), BERLIN)
+    assert schedule.is_due(datetime(2026, 6, 18, 12, tzinfo=UTC)) == (False, 3600)
+
+
+def test_a_naive_last_run_is_utc_as_in_celery():
+    schedule = stock_view(cron("0 9 * * *"), at("2026-06-19T08:00"))
+    assert schedule.remaining_estimate(datetime(2026, 6, 19, 7)) == timedelta(hours=1)
+
+
+def test_it_is_equal_by_meaning_and_survives_pickling():
+    schedule = cron("0 9 * * mon", BERLIN)
+    assert schedule == cron("0 9 * * MON", ZoneInfo(BERLIN))
+    assert schedule != cron("0 9 * * MON")
+    assert schedule != crontab("0", "9")
+    assert pickle.loads(pickle.dumps(schedule)) == schedule
+    assert copy.copy(schedule) == schedule
+    assert len({schedule, cron("0 9 * * MON", BERLIN)}) == 1
+    assert repr(schedule) == "<cron: 0 9 * * mon Europe/Berlin>"
