@@ -1,0 +1,209 @@
+"""The ledger's verbs and their answers: the shared memory of ticks, as values; no I/O here.
+
+A refusal is a value; only "we could not ask" is raised, as a
+:class:`~celery_redlock_beat.errors.LedgerError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from celery_redlock_beat.ticks import Micros, Outcome, Reason, Tick
+
+MOST_PER_CALL = 100
+"""Ticks per call: 100 grants hold the server for 1–1.6 ms, 1000 for 12–27 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """An entry that a node has, and the fingerprint of its timetable.
+
+    ``again`` tells that it was removed or disabled meanwhile. ``run_on_start`` opens one tick at
+    the first registration ever.
+    """
+
+    entry: str
+    fingerprint: str
+    again: bool = False
+    run_on_start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the ledger holds of an entry: nothing up to ``since`` is caught up."""
+
+    entry: str
+    mark: Micros
+    since: Micros
+    fence: int
+    runs: int
+    fingerprint: str
+
+
+class Verdict(StrEnum):
+    """The answer to one asked tick; only the first two allow to send it."""
+
+    GRANTED = "GRANTED"
+    MINE = "MINE"
+    HELD = "HELD"
+    SETTLED = "SETTLED"
+    EARLY = "EARLY"
+    PAUSED = "PAUSED"
+    UNREGISTERED = "UNREGISTERED"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A tick that a node wants to send.
+
+    ``due_at`` is the tick and its jitter. ``expected`` makes the claim a compare-and-set on the
+    mark, for timetables that compute their next instant from the last one.
+    """
+
+    tick: Tick
+    due_at: Micros
+    expected: Micros | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The right to send one tick until ``deadline`` (ledger time), proven by ``fence``.
+
+    ``previous`` is the mark before the first grant of this tick. ``waited`` tells that the tick
+    was released because it could not be delivered.
+    """
+
+    tick: Tick
+    fence: int
+    attempt: int
+    previous: Micros
+    deadline: Micros
+    waited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of an ask, with the entry's present mark (-1: unregistered).
+
+    ``wait`` is how long the refusal holds, for EARLY and HELD.
+    """
+
+    tick: Tick
+    verdict: Verdict
+    mark: Micros
+    wait: Micros = 0
+    grant: Grant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """An open tick without an owner: its lease ended at ``free_since``."""
+
+    tick: Tick
+    free_since: Micros
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The answers to a claim, some orphans, and when the next lease ends."""
+
+    now: Micros
+    answers: list[Answer]
+    orphans: list[Orphan]
+    cursor: int
+    next_deadline: Micros | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """An outcome to write down, with the ticks passed over since the previous mark, by reason."""
+
+    grant: Grant
+    outcome: Outcome
+    passed: Mapping[Reason, int] = field(default_factory=dict)
+
+
+class Closing(StrEnum):
+    """The answer to settle and enqueue. Only DONE and ALREADY mean that the outcome stands."""
+
+    DONE = "DONE"
+    ALREADY = "ALREADY"
+    STALE = "STALE"
+    PAUSED = "PAUSED"
+
+    @property
+    def stands(self) -> bool:
+        """Whether the outcome that was asked for is written down."""
+        return self in (Closing.DONE, Closing.ALREADY)
+
+
+class Release(StrEnum):
+    """Why a grant is given back: whether it counts as an attempt, and whether newer ticks win."""
+
+    UNTRIED = "UNTRIED"
+    UNREACHABLE = "UNREACHABLE"
+    FAILED = "FAILED"
+
+
+class Command(NamedTuple):
+    """One final command of a broker's message: LPUSH, PUBLISH or PEXPIRE."""
+
+    name: str
+    key: str
+    argument: str | bytes | int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a node remembers of an entry, to push after a loss of data."""
+
+    entry: str
+    mark: Micros
+    since: Micros = 0
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The state of a recovery: over when ``wait`` is 0. ``refused`` marks were too far ahead."""
+
+    wait: Micros
+    refused: list[str] = field(default_factory=list)
+
+
+class Ledger(Protocol):
+    """One node's hold on the shared memory of ticks.
+
+    Every verb but ``recover`` raises :class:`~celery_redlock_beat.errors.LedgerRecovering` while
+    the server has not heard this node under its present epoch, and every verb raises
+    :class:`~celery_redlock_beat.errors.LedgerUnavailable` when it could not be asked.
+    """
+
+    def sibling(self) -> Ledger:
+        """Return the same node on a connection of its own, for use beside an unfinished call."""
+
+    def register(self, registrations: Sequence[Registration]) -> list[Record]:
+        """Make entries known, and answer their records in the same order."""
+
+    def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
+        """Ask for ticks, ascending per entry, and for orphans from the cursor."""
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
+        """Close open ticks with their outcomes, counting what was passed over."""
+
+    def enqueue(
+        self, grant: Grant, commands: Sequence[Command], passed: Mapping[Reason, int]
+    ) -> Closing:
+        """Push a message and settle its tick as sent, in one step or not at all."""
+
+    def release(self, grants: Sequence[Grant], back_off: Micros, why: Release) -> None:
+        """Give grants back: the ticks stay open, without an owner, until the back-off ends."""
+
+    def recover(self, memories: Sequence[Memory]) -> Recovery:
+        """Push what this node remembers; marks and fences rise to the maximum."""

@@ -1,0 +1,90 @@
+-- claim: ask for ticks, tell that this node lives, and hear of orphans.
+--
+-- ARGV  4 lease, µs   5 orphan cursor   6 most orphans
+--       7.. per tick: entry, tick, due_at, expected mark ("" for none)
+-- Answer  OK, then {verdict, mark, wait, fence, attempt, previous, deadline, waited} per tick,
+--         {entry, tick, free_since, attempt} per orphan, the next cursor, and the least end of a
+--         lease that is still ahead ("" for none)
+--
+-- Found                     Verdict
+-- no record                 UNREGISTERED
+-- entry paused              PAUSED     changes nothing, moves no cursor, counts nothing
+-- due_at > now              EARLY      with the wait; no tolerance
+-- open, lease alive, mine   MINE       the reply was lost
+-- open, lease alive         HELD       with the wait
+-- open, lease over          GRANTED    new fence, attempt + 1, the first grant's previous mark
+-- tick <= mark              SETTLED
+-- mark is not the expected  SETTLED    compare-and-set: someone computed another instant
+-- otherwise                 GRANTED    mark = tick, the previous mark remembered
+--
+-- Orphans come oldest first from the cursor, a rank that wraps, so that some that nobody can
+-- finish do not hide the others.
+
+if must_recover() then return answer('RECOVERING') end
+
+local lease, cursor, most = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+
+redis.call('ZADD', nodes, int(now), node)
+redis.call('ZREMRANGEBYSCORE', nodes, '-inf', int(now - 86400000000))
+redis.call('PEXPIRE', nodes, 86400000)
+
+local function refuse(verdict, mark, wait)
+  return {verdict, int(mark), int(wait or 0)}
+end
+
+local function grant_to_me(verdict, member, mark, grant, deadline)
+  if verdict == 'GRANTED' then
+    grant.owner, grant.fence, grant.attempt = node, next_fence(), grant.attempt + 1
+    write_grant(member, grant)
+    redis.call('ZADD', open, int(deadline), member)
+  end
+  return {verdict, int(mark), '0', int(grant.fence), int(grant.attempt), int(grant.previous),
+          int(deadline), grant.waited}
+end
+
+local function ask(entry, tick, due_at, expected)
+  local record = read_record(entry)
+  if not record then return {'UNREGISTERED', '-1', '0'} end
+  if redis.call('HEXISTS', paused, entry) == 1 then return refuse('PAUSED', record.mark) end
+  if due_at > now then return refuse('EARLY', record.mark, due_at - now) end
+  local member = int(tick) .. ':' .. entry
+  local grant = read_grant(member)
+  if grant and grant.open then
+    local deadline = tonumber(redis.call('ZSCORE', open, member) or '0')
+    if deadline <= now then
+      return grant_to_me('GRANTED', member, record.mark, grant, now + lease)
+    elseif grant.owner == node then
+      return grant_to_me('MINE', member, record.mark, grant, deadline)
+    end
+    return refuse('HELD', record.mark, deadline - now)
+  end
+  if tick <= record.mark or (expected and expected ~= record.mark) then
+    return refuse('SETTLED', record.mark)
+  end
+  local first = {attempt = 0, previous = record.mark, waited = '0'}
+  local granted = grant_to_me('GRANTED', member, tick, first, now + lease)
+  record.mark, record.fence = tick, first.fence
+  write_record(entry, record)
+  return granted
+end
+
+local answers = {}
+for i = 7, #ARGV, 4 do
+  answers[#answers + 1] =
+    ask(ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]))
+end
+if last_fence > tonumber(meta[3] or '0') then redis.call('HSET', marks, 'fence', int(last_fence)) end
+
+local orphans = {}
+local free = redis.call('ZRANGEBYSCORE', open, '-inf', int(now), 'WITHSCORES', 'LIMIT', cursor, most)
+for i = 1, #free, 2 do
+  local tick, entry = string.match(free[i], '^(%d+):(.*)$')
+  local grant = read_grant(free[i])
+  if grant and redis.call('HEXISTS', paused, entry) == 0 then
+    orphans[#orphans + 1] = {entry, tick, int(tonumber(free[i + 1])), int(grant.attempt)}
+  end
+end
+local next_cursor = #free < 2 * most and 0 or cursor + most
+
+local ahead = redis.call('ZRANGEBYSCORE', open, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+return answer('OK', answers, orphans, int(next_cursor), ahead[2] and int(tonumber(ahead[2])) or '')

@@ -1,0 +1,117 @@
+-- What every verb shares: the keys, the clock, the records, the guard. Prepended to each script.
+--
+-- KEYS  1 marks   hash   "e:<entry>" → "mark since fence runs fingerprint"; also, so that losing
+--                        the key loses them too: identity, epoch, fence, recovering, hold_down
+--       2 open    zset   "<tick>:<entry>" → end of its lease, µs
+--       3 grants  hash   "<tick>:<entry>" → "open owner fence attempt previous waited"
+--                                         | "done fence outcome"
+--       4 settled zset   "<tick>:<entry>" → when its "done" grant may be forgotten, µs
+--       5 totals  hash   "sent" | "skipped:<reason>" → count
+--       6 paused  hash   entry → note
+--       7 nodes   zset   node → last heartbeat, µs
+--       8 heard   set    nodes that pushed during the running recovery
+-- ARGV  1 node   2 the epoch it pushed under   3 the highest fence it has ever seen
+--
+-- Every answer begins with a status, the server's time in µs and the last fence:
+--   OK          the verb's own answer follows
+--   RECOVERING  nothing was done: the server is not the one that this node pushed to (another
+--               identity, a lower fence, another epoch), or a recovery is running
+--
+-- TIME is read once: it stands still within a script on Redis 8 and Valkey, but not before.
+-- Numbers become text through int(): ".." keeps 14 digits of a float.
+
+local marks, open, grants, settled, totals, paused, nodes, heard = unpack(KEYS, 1, 8)
+local node, epoch, seen = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
+
+local function int(number)
+  return string.format('%.0f', number)
+end
+
+-- Where INFO is refused (ACL, some managed services) the fence alone decides.
+local function server_identity()
+  local info = redis.pcall('INFO', 'replication')
+  return type(info) == 'string' and string.match(info, 'master_replid:(%x+)') or 'unknown'
+end
+
+local meta = redis.call('HMGET', marks, 'identity', 'epoch', 'fence', 'recovering')
+local last_fence = tonumber(meta[3] or '0')
+local identity = server_identity()
+
+local function answer(status, ...)
+  return {status, int(now), int(last_fence), ...}
+end
+
+local function must_recover()
+  return meta[4] or meta[1] ~= identity or meta[2] ~= epoch or seen > last_fence
+end
+
+-- Rises with every grant, also over numbers that a failover lost.
+local function next_fence()
+  last_fence = math.max(last_fence, now) + 1
+  return last_fence
+end
+
+local function read_record(entry)
+  local text = redis.call('HGET', marks, 'e:' .. entry)
+  if not text then return nil end
+  local mark, since, fence, runs, fingerprint =
+    string.match(text, '^(%d+) (%d+) (%d+) (%d+) (.*)$')
+  return {mark = tonumber(mark), since = tonumber(since), fence = tonumber(fence),
+          runs = tonumber(runs), fingerprint = fingerprint}
+end
+
+local function write_record(entry, record)
+  redis.call('HSET', marks, 'e:' .. entry, table.concat(
+    {int(record.mark), int(record.since), int(record.fence), int(record.runs),
+     record.fingerprint}, ' '))
+end
+
+local function read_grant(member)
+  local text = redis.call('HGET', grants, member)
+  if not text then return nil end
+  local owner, fence, attempt, previous, waited =
+    string.match(text, '^open (%S+) (%d+) (%d+) (%d+) (%d)$')
+  if owner then
+    return {open = true, owner = owner, fence = tonumber(fence), attempt = tonumber(attempt),
+            previous = tonumber(previous), waited = waited}
+  end
+  return {open = false, fence = tonumber(string.match(text, '^done (%d+)'))}
+end
+
+local function write_grant(member, grant)
+  redis.call('HSET', grants, member, table.concat(
+    {'open', grant.owner, int(grant.fence), int(grant.attempt), int(grant.previous),
+     grant.waited}, ' '))
+end
+
+-- "Done already" is answered only from the settled grant, and only to the fence that settled it.
+local function may_close(member, fence)
+  local grant = read_grant(member)
+  if not grant or grant.fence ~= fence then return 'STALE' end
+  return grant.open and 'DONE' or 'ALREADY'
+end
+
+-- Close an open tick. Counts what lay between the previous mark and the tick here and nowhere
+-- else, so that it is counted once whatever replies are lost. passed: {reason, number, ...}
+local function close(entry, member, fence, outcome, passed, keep)
+  redis.call('ZREM', open, member)
+  redis.call('HSET', grants, member, table.concat({'done', int(fence), outcome}, ' '))
+  redis.call('ZADD', settled, int(now + keep), member)
+  redis.call('HINCRBY', totals, outcome, 1)
+  for i = 1, #passed, 2 do
+    redis.call('HINCRBY', totals, 'skipped:' .. passed[i], passed[i + 1])
+  end
+  local record = outcome == 'sent' and read_record(entry)
+  if record then
+    record.runs = record.runs + 1
+    write_record(entry, record)
+  end
+  -- Two are swept for each one kept: the settled grants cannot pile up.
+  for _, old in ipairs(redis.call('ZRANGEBYSCORE', settled, '-inf', int(now), 'LIMIT', 0, 2)) do
+    redis.call('HDEL', grants, old)
+    redis.call('ZREM', settled, old)
+  end
+end

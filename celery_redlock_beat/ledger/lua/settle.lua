@@ -1,0 +1,25 @@
+-- settle: close open ticks with their outcomes.
+--
+-- ARGV  4 how long a settled grant is kept, µs
+--       5.. per tick: entry, tick, fence, outcome, n, then n times: reason, number passed over
+-- Answer  OK, then per tick
+--   DONE     closed and counted
+--   ALREADY  this very fence settled it before
+--   STALE    another grant is in force, or nobody remembers: nothing was changed
+
+if must_recover() then return answer('RECOVERING') end
+
+local keep = tonumber(ARGV[4])
+local closings = {}
+local i = 5
+while i <= #ARGV do
+  local entry, member, fence, outcome = ARGV[i], ARGV[i + 1] .. ':' .. ARGV[i], ARGV[i + 2], ARGV[i + 3]
+  local last = i + 4 + 2 * tonumber(ARGV[i + 4])
+  local passed = {}
+  for k = i + 5, last do passed[#passed + 1] = ARGV[k] end
+  local closing = may_close(member, tonumber(fence))
+  if closing == 'DONE' then close(entry, member, tonumber(fence), outcome, passed, keep) end
+  closings[#closings + 1] = closing
+  i = last + 1
+end
+return answer('OK', closings)

@@ -1,0 +1,266 @@
+"""The ledger in this process, for ``memory://`` and tests: each verb does what its script does.
+
+Nothing here may answer, count or check otherwise than the scripts, or in another order; one suite
+holds both to it. It is no ledger for production: other processes do not see it.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from copy import copy
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from celery_redlock_beat.clock import LedgerClock
+from celery_redlock_beat.errors import DeliveryImpossible, LedgerRecovering
+from celery_redlock_beat.ledger import (
+    MOST_PER_CALL,
+    Answer,
+    Claimed,
+    Closing,
+    Grant,
+    Orphan,
+    Record,
+    Recovery,
+    Release,
+    Settlement,
+    Verdict,
+)
+from celery_redlock_beat.ledger.memory_server import (
+    DAY,
+    NOBODY,
+    Mark,
+    MemoryServer,
+    Open,
+    until,
+)
+from celery_redlock_beat.ticks import SECOND, SENT, Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from celery_redlock_beat.ledger import Ask, Command, Memory, Registration
+    from celery_redlock_beat.ticks import Micros, Reason
+
+__all__ = ["MemoryLedger", "MemoryServer"]
+
+HOUR: Micros = 3600 * SECOND
+HEARTBEAT_ALIVE: Micros = 30 * SECOND
+SETTLED_KEPT: Micros = 600 * SECOND
+
+
+class MemoryLedger:
+    """One node's hold on a :class:`MemoryServer`."""
+
+    def __init__(
+        self,
+        server: MemoryServer,
+        *,
+        node: str | None = None,
+        lease: Micros = 5 * SECOND,
+        hold_down: Micros = 3 * SECOND,
+        settled_kept: Micros = SETTLED_KEPT,
+        clock: LedgerClock | None = None,
+    ) -> None:
+        self._server = server
+        self._clock = clock or LedgerClock()
+        self._lease = lease
+        self._keep = max(lease, settled_kept)
+        self._hold_down = hold_down
+        self.node = node or uuid4().hex
+        self.epoch = "-"
+        self.fence = 0
+
+    def sibling(self) -> MemoryLedger:
+        """Return the same node once more, for use beside an unfinished call."""
+        return copy(self)
+
+    def register(self, registrations: Sequence[Registration]) -> list[Record]:
+        """Make entries known, and answer their records in the same order."""
+        with self._call("register") as now:
+            return [self._register(each, now) for each in registrations]
+
+    def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
+        """Ask for at most ``MOST_PER_CALL`` ticks, ascending per entry, and for orphans."""
+        server = self._server
+        with self._call("claim") as now:
+            server.nodes[self.node] = now
+            for silent in [node for node, at in server.nodes.items() if at <= now - DAY]:
+                del server.nodes[silent]
+            answers = [self._ask(each, now) for each in asks]
+            free = until(server.open, now)[cursor : cursor + MOST_PER_CALL]
+            return Claimed(
+                self._clock.now(),
+                answers,
+                [orphan for tick, since in free if (orphan := self._orphan(tick, since))],
+                0 if len(free) < MOST_PER_CALL else cursor + MOST_PER_CALL,
+                min((ends for ends in server.open.values() if ends > now), default=None),
+            )
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
+        """Close open ticks with their outcomes, counting what was passed over."""
+        closings = []
+        with self._call("settle") as now:
+            for each in settlements:
+                closing = self._server.may_close(each.grant)
+                if closing is Closing.DONE:
+                    self._server.close(each, now, self._keep)
+                closings.append(closing)
+        return closings
+
+    def enqueue(
+        self, grant: Grant, commands: Sequence[Command], passed: Mapping[Reason, int]
+    ) -> Closing:
+        """Push a message and settle its tick as sent, in one step or not at all."""
+        server = self._server
+        with self._call("enqueue") as now:
+            closing = server.may_close(grant)
+            if closing is not Closing.DONE:
+                return closing
+            if grant.tick.entry in server.paused:
+                return Closing.PAUSED
+            pushed = [command.key for command in commands if command.name == "LPUSH"]
+            wrong = next((key for key in pushed if key in server.not_lists), None)
+            if wrong is None:
+                for command in commands:
+                    self._push(command)
+                server.close(Settlement(grant, SENT, passed), now, self._keep)
+                return closing
+        raise DeliveryImpossible(
+            f"the key {wrong!r} of its queue is not a list; delete or rename it"
+        )
+
+    def release(self, grants: Sequence[Grant], back_off: Micros, why: Release) -> None:
+        """Give grants back: the ticks stay open, without an owner, until the back-off ends."""
+        server = self._server
+        with self._call("release") as now:
+            for grant in grants:
+                held = server.grants.get(grant.tick)
+                if not isinstance(held, Open) or held.fence != grant.fence:
+                    continue
+                if held.owner == NOBODY:
+                    continue  # given back already, and the reply was lost
+                server.grants[grant.tick] = held._replace(
+                    owner=NOBODY,
+                    attempt=held.attempt - (why is not Release.FAILED),
+                    waited=held.waited or why is not Release.UNTRIED,
+                )
+                server.open[grant.tick] = now + back_off
+
+    def recover(self, memories: Sequence[Memory]) -> Recovery:
+        """Push what this node remembers; marks and fences rise to the maximum."""
+        server = self._server
+        with self._call("recover") as now:
+            if self._starts_recovery():
+                server.heard.clear()
+                server.recovering, server.epoch = server.replid, uuid4().hex
+                server.hold_down = now + self._hold_down
+            server.fence = max(server.fence, self.fence)
+            refused = [each.entry for each in memories if not self._vouch(each, now)]
+            self.epoch = server.epoch or self.epoch
+            if server.recovering is None:
+                return Recovery(0, refused)
+            server.heard.add(self.node)
+            living = {node for node, at in server.nodes.items() if at >= now - HEARTBEAT_ALIVE}
+            if now < server.hold_down and not (living and living <= server.heard):
+                return Recovery(server.hold_down - now, refused)
+            server.identity, server.recovering, server.hold_down = server.replid, None, 0
+            server.heard.clear()
+            return Recovery(0, refused)
+
+    @contextmanager
+    def _call(self, verb: str) -> Iterator[Micros]:
+        """Do one call: alone on the server, at one instant, or refused before anything is done."""
+        server = self._server
+        asked = self._clock.monotonic()
+        with server.lock:
+            now = server.clock()
+            self._clock.observe(asked, self._clock.monotonic(), now)
+            if verb != "recover" and server.must_recover(self.epoch, self.fence):
+                raise LedgerRecovering(verb)
+            yield now
+            self.fence = max(self.fence, server.fence)
+
+    def _register(self, asked: Registration, now: Micros) -> Record:
+        server = self._server
+        record = server.marks.get(asked.entry)
+        if record is None:
+            record = server.marks[asked.entry] = Mark(now, now, 0, 0, asked.fingerprint)
+            if asked.run_on_start:
+                tick = Tick(asked.entry, now)
+                server.grants[tick] = Open(NOBODY, server.next_fence(now), 0, now)
+                server.open[tick] = now
+        elif asked.again or record.fingerprint not in (asked.fingerprint, ""):
+            record.since, record.fingerprint = now, asked.fingerprint
+        else:
+            record.fingerprint = asked.fingerprint
+        return Record(
+            asked.entry, record.mark, record.since, record.fence, record.runs, record.fingerprint
+        )
+
+    def _ask(self, asked: Ask, now: Micros) -> Answer:
+        server, tick = self._server, asked.tick
+        record = server.marks.get(tick.entry)
+        if record is None:
+            return Answer(tick, Verdict.UNREGISTERED, -1)
+        if tick.entry in server.paused:
+            return Answer(tick, Verdict.PAUSED, record.mark)
+        if asked.due_at > now:
+            return Answer(tick, Verdict.EARLY, record.mark, asked.due_at - now)
+        held = server.grants.get(tick)
+        if isinstance(held, Open):
+            return self._ask_open(tick, held, record.mark, now)
+        if tick.at <= record.mark or asked.expected not in (None, record.mark):
+            return Answer(tick, Verdict.SETTLED, record.mark)
+        granted = self._grant(tick, Open(NOBODY, 0, 0, record.mark), now)
+        record.mark, record.fence = tick.at, granted.fence
+        return Answer(tick, Verdict.GRANTED, record.mark, grant=granted)
+
+    def _ask_open(self, tick: Tick, held: Open, mark: Micros, now: Micros) -> Answer:
+        deadline = self._server.open.get(tick, 0)
+        if deadline <= now:
+            return Answer(tick, Verdict.GRANTED, mark, grant=self._grant(tick, held, now))
+        if held.owner == self.node:
+            mine = Grant(tick, held.fence, held.attempt, held.previous, deadline, held.waited)
+            return Answer(tick, Verdict.MINE, mark, grant=mine)
+        return Answer(tick, Verdict.HELD, mark, deadline - now)
+
+    def _grant(self, tick: Tick, held: Open, now: Micros) -> Grant:
+        server = self._server
+        fence, attempt, deadline = server.next_fence(now), held.attempt + 1, now + self._lease
+        server.grants[tick] = held._replace(owner=self.node, fence=fence, attempt=attempt)
+        server.open[tick] = deadline
+        return Grant(tick, fence, attempt, held.previous, deadline, held.waited)
+
+    def _orphan(self, tick: Tick, free_since: Micros) -> Orphan | None:
+        held = self._server.grants.get(tick)
+        if not isinstance(held, Open) or tick.entry in self._server.paused:
+            return None
+        return Orphan(tick, free_since, held.attempt)
+
+    def _push(self, command: Command) -> None:
+        server = self._server
+        if command.name == "LPUSH":
+            server.lists.setdefault(command.key, []).insert(0, command.argument)
+        elif command.name == "PUBLISH":
+            server.published.append((command.key, command.argument))
+
+    def _starts_recovery(self) -> bool:
+        server = self._server
+        if server.recovering == server.replid:
+            return False
+        return (
+            server.recovering is not None
+            or server.identity != server.replid
+            or self.fence > server.fence
+        )
+
+    def _vouch(self, memory: Memory, now: Micros) -> bool:
+        """Raise the entry's mark to what a node remembers; refuse one too far ahead."""
+        if memory.mark > now + HOUR:
+            return False
+        record = self._server.marks.setdefault(memory.entry, Mark())
+        record.mark = max(record.mark, memory.mark)
+        record.since = max(record.since, memory.since)
+        record.fingerprint = record.fingerprint or memory.fingerprint
+        return True

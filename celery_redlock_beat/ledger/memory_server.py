@@ -1,0 +1,165 @@
+"""What a Redis server holds for the ledger, in this process: the records and what guards them.
+
+The same as the prelude of the scripts, name by name; no verb is in here, and nothing outlives the
+process, so it serves tests only.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
+from operator import itemgetter
+from threading import RLock
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+from celery_redlock_beat.ledger import Closing, Grant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from celery_redlock_beat.ledger import Settlement
+    from celery_redlock_beat.ticks import Micros, Tick
+
+NOBODY = "-"
+UNKNOWN = "unknown"
+"""The identity of a server that refuses INFO: then the fence alone decides."""
+DAY: Micros = 86_400_000_000
+SWEPT_PER_CLOSE = 2
+
+
+@dataclass(slots=True)
+class Mark:
+    """The record of an entry."""
+
+    mark: Micros = 0
+    since: Micros = 0
+    fence: int = 0
+    runs: int = 0
+    fingerprint: str = ""
+
+
+class Open(NamedTuple):
+    """A tick claimed and not yet settled; ``previous`` is the mark before its first grant."""
+
+    owner: str
+    fence: int
+    attempt: int
+    previous: Micros
+    waited: bool = False
+
+
+class Done(NamedTuple):
+    """A settled grant, kept so that its own node hears so when it asks again."""
+
+    fence: int
+    outcome: str
+
+
+@dataclass
+class Records:
+    """Everything that FLUSHALL takes, the recorded identity and the queues included."""
+
+    marks: dict[str, Mark] = field(default_factory=dict)
+    open: dict[Tick, Micros] = field(default_factory=dict)
+    grants: dict[Tick, Open | Done] = field(default_factory=dict)
+    settled: dict[Tick, Micros] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+    paused: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, Micros] = field(default_factory=dict)
+    heard: set[str] = field(default_factory=set)
+
+    identity: str | None = None
+    epoch: str | None = None
+    fence: int = 0
+    recovering: str | None = None
+    hold_down: Micros = 0
+
+    lists: dict[str, list[str | bytes | int]] = field(default_factory=dict)
+    not_lists: set[str] = field(default_factory=set)
+    published: list[tuple[str, str | bytes | int]] = field(default_factory=list)
+
+
+class MemoryServer(Records):
+    """A server that several :class:`~celery_redlock_beat.ledger.memory.MemoryLedger` share.
+
+    ``clock`` is its TIME. ``replid`` is its identity as INFO tells it, which no flush changes.
+    Keys in ``not_lists`` hold something that cannot be pushed to; lists do not expire.
+    """
+
+    def __init__(self, clock: Callable[[], Micros]) -> None:
+        super().__init__()
+        self.clock = clock
+        self.replid = uuid4().hex
+        self.lock = RLock()
+
+    def flush(self) -> None:
+        """Lose everything, as FLUSHALL does."""
+        self.restore(Records())
+
+    def restart(self, identity: str | None = None) -> None:
+        """Become another server with the same data, as a restart or a failover does."""
+        self.replid = identity or uuid4().hex
+
+    def snapshot(self) -> Records:
+        """Return a copy of everything that is held now."""
+        with self.lock:
+            return deepcopy(Records(**{name: getattr(self, name) for name in _NAMES}))
+
+    def restore(self, snapshot: Records) -> None:
+        """Hold what a snapshot holds, and nothing else."""
+        with self.lock:
+            vars(self).update({name: deepcopy(getattr(snapshot, name)) for name in _NAMES})
+
+    def must_recover(self, epoch: str, seen: int) -> bool:
+        """Tell whether a node must push before any verb but ``recover`` answers it."""
+        return (
+            self.recovering is not None
+            or self.identity != self.replid
+            or self.epoch != epoch
+            or seen > self.fence
+        )
+
+    def next_fence(self, now: Micros) -> int:
+        """Return a number that rises with every grant, also over those that a failover lost."""
+        self.fence = max(self.fence, now) + 1
+        return self.fence
+
+    def may_close(self, grant: Grant) -> Closing:
+        """Answer ALREADY only from the settled grant, and only to the fence that settled it."""
+        found = self.grants.get(grant.tick)
+        if found is None or found.fence != grant.fence:
+            return Closing.STALE
+        return Closing.DONE if isinstance(found, Open) else Closing.ALREADY
+
+    def close(self, settlement: Settlement, now: Micros, keep: Micros) -> None:
+        """Close an open tick, counting what lay between the previous mark and it, here only."""
+        grant, outcome = settlement.grant, settlement.outcome.text
+        tick = grant.tick
+        self.open.pop(tick, None)
+        self.grants[tick] = Done(grant.fence, outcome)
+        self.settled[tick] = now + keep
+        self._count(outcome, 1)
+        for reason, number in settlement.passed.items():
+            self._count(f"skipped:{reason}", number)
+        if outcome == "sent" and tick.entry in self.marks:
+            self.marks[tick.entry].runs += 1
+        for old, _ in until(self.settled, now)[:SWEPT_PER_CLOSE]:
+            self.grants.pop(old, None)
+            del self.settled[old]
+
+    def _count(self, outcome: str, number: int) -> None:
+        self.totals[outcome] = self.totals.get(outcome, 0) + number
+
+
+_NAMES = [each.name for each in fields(Records)]
+
+
+def until(scores: dict[Tick, Micros], now: Micros) -> list[tuple[Tick, Micros]]:
+    """Return the ticks with a score of at most ``now`` in the order of a sorted set in Redis."""
+    return _in_order((tick, score) for tick, score in scores.items() if score <= now)
+
+
+def _in_order(scored: Iterable[tuple[Tick, Micros]]) -> list[tuple[Tick, Micros]]:
+    members = ((score, f"{tick.at}:{tick.entry}".encode(), tick) for tick, score in scored)
+    return [(tick, score) for score, _, tick in sorted(members, key=itemgetter(0, 1))]

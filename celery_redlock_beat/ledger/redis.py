@@ -1,0 +1,256 @@
+"""The ledger in Redis: each verb is one script; it decides nothing that the scripts decide."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from hashlib import sha1
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from uuid import uuid4
+
+from redis.exceptions import NoScriptError, RedisError
+
+from celery_redlock_beat.errors import DeliveryImpossible, LedgerRecovering
+from celery_redlock_beat.ledger import (
+    MOST_PER_CALL,
+    Answer,
+    Claimed,
+    Closing,
+    Grant,
+    Orphan,
+    Record,
+    Recovery,
+    Verdict,
+)
+from celery_redlock_beat.store.errors import unavailable
+from celery_redlock_beat.ticks import SECOND, Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from redis import Redis
+
+    from celery_redlock_beat.clock import LedgerClock
+    from celery_redlock_beat.ledger import (
+        Ask,
+        Command,
+        Memory,
+        Registration,
+        Release,
+        Settlement,
+    )
+    from celery_redlock_beat.ticks import Micros, Reason
+
+T = TypeVar("T")
+
+KEYS = ("marks", "open", "grants", "settled", "totals", "paused", "nodes", "heard")
+HEARTBEAT_ALIVE: Micros = 30 * SECOND
+SETTLED_KEPT: Micros = 600 * SECOND
+MOST_MEMORIES = 500
+
+
+class Script(NamedTuple):
+    """A verb's source, as it is sent to the server, and the digest it is called by."""
+
+    text: str
+    digest: str
+
+
+@cache
+def load_script(verb: str) -> Script:
+    """Read a verb's script, behind what all verbs share."""
+    folder = resources.files("celery_redlock_beat.ledger") / "lua"
+    text = "\n".join((folder / f"{name}.lua").read_text("utf-8") for name in ("prelude", verb))
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def ledger_keys(namespace: str, prefix: str = "") -> dict[str, str]:
+    """Return the ledger's keys by name; one hash tag keeps them together in a Cluster."""
+    return {name: f"{prefix}{{redlock:{namespace}}}:{name}" for name in KEYS}
+
+
+class RedisLedger:
+    """One node's hold on a ledger in Redis 6.2 or newer, or Valkey.
+
+    Connects lazily and anew in every process; its identity is random per process, because a pod's
+    name and pid 1 repeat.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Redis],
+        clock: LedgerClock,
+        namespace: str,
+        *,
+        prefix: str = "",
+        lease: Micros = 5 * SECOND,
+        socket_timeout: Micros = SECOND,
+        hold_down: Micros = 3 * SECOND,
+        settled_kept: Micros = SETTLED_KEPT,
+    ) -> None:
+        self._connect = connect
+        self._clock = clock
+        self._keys = list(ledger_keys(namespace, prefix).values())
+        self._lease = lease
+        self._keep = max(lease, 2 * socket_timeout, settled_kept)
+        self._hold_down = hold_down
+        self._pid = 0
+        self.node = ""
+        self.epoch = "-"
+        self.fence = 0
+
+    def sibling(self) -> RedisLedger:
+        """Return the same node on a connection of its own, for use beside an unfinished call."""
+        twin = object.__new__(RedisLedger)
+        twin.__dict__.update(self.__dict__)
+        twin._client = self._connect()
+        return twin
+
+    def register(self, registrations: Sequence[Registration]) -> list[Record]:
+        """Make entries known, and answer their records in the same order."""
+        records: list[Record] = []
+        for chunk in _chunks(registrations, MOST_PER_CALL):
+            fields = [(r.entry, r.fingerprint, int(r.again), int(r.run_on_start)) for r in chunk]
+            (texts,) = self._call("register", _flat(fields))
+            records += [_record(r.entry, text) for r, text in zip(chunk, texts, strict=True)]
+        return records
+
+    def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
+        """Ask for at most ``MOST_PER_CALL`` ticks, ascending per entry, and for orphans."""
+        fields = [
+            (a.tick.entry, a.tick.at, a.due_at, "" if a.expected is None else a.expected)
+            for a in asks
+        ]
+        answers, orphans, next_cursor, deadline = self._call(
+            "claim", [self._lease, cursor, MOST_PER_CALL, *_flat(fields)]
+        )
+        return Claimed(
+            self._clock.now(),
+            [_answer(ask.tick, told) for ask, told in zip(asks, answers, strict=True)],
+            [_orphan(told) for told in orphans],
+            int(next_cursor),
+            int(deadline) if deadline else None,
+        )
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
+        """Close open ticks with their outcomes, counting what was passed over."""
+        closings: list[Closing] = []
+        for chunk in _chunks(settlements, MOST_PER_CALL):
+            fields = [(*_proof(s.grant), s.outcome.text, *_counted(s.passed)) for s in chunk]
+            (told,) = self._call("settle", [self._keep, *_flat(fields)])
+            closings += [Closing(_text(closing)) for closing in told]
+        return closings
+
+    def enqueue(
+        self, grant: Grant, commands: Sequence[Command], passed: Mapping[Reason, int]
+    ) -> Closing:
+        """Push a message and settle its tick as sent, in one step or not at all."""
+        told = self._call(
+            "enqueue",
+            [
+                self._keep,
+                *_proof(grant),
+                *_counted(passed),
+                *_flat((command.name, command.argument) for command in commands),
+            ],
+            keys=[command.key for command in commands],
+        )
+        if _text(told[0]) == "WRONGTYPE":
+            msg = f"the key {_text(told[1])!r} of its queue is not a list; delete or rename it"
+            raise DeliveryImpossible(msg)
+        return Closing(_text(told[0]))
+
+    def release(self, grants: Sequence[Grant], back_off: Micros, why: Release) -> None:
+        """Give grants back: the ticks stay open, without an owner, until the back-off ends."""
+        for chunk in _chunks(grants, MOST_PER_CALL):
+            self._call("release", [back_off, str(why), *_flat(map(_proof, chunk))])
+
+    def recover(self, memories: Sequence[Memory]) -> Recovery:
+        """Push what this node remembers; marks and fences rise to the maximum."""
+        chunks = list(_chunks(memories, MOST_MEMORIES)) or [()]
+        refused: list[str] = []
+        epochs: set[str] = set()
+        wait = "0"
+        for number, chunk in enumerate(chunks, start=1):
+            fields = [(m.entry, m.mark, m.since, m.fingerprint) for m in chunk]
+            last = int(number == len(chunks))
+            told = self._call(
+                "recover",
+                [uuid4().hex, self._hold_down, HEARTBEAT_ALIVE, last, *_flat(fields)],
+            )
+            epochs.add(_text(told[0]))
+            wait = told[1]
+            refused += [_text(entry) for entry in told[2]]
+        if len(epochs) > 1:
+            # Another recovery began between two chunks: what went before counts for nothing.
+            return self.recover(memories)
+        self.epoch = epochs.pop()
+        return Recovery(int(wait), refused)
+
+    def _call(self, verb: str, args: list[Any], keys: Sequence[str] = ()) -> list[Any]:
+        client = self._own_client()
+        script = load_script(verb)
+        given = [*self._keys, *keys, self.node, self.epoch, self.fence, *args]
+        count = len(self._keys) + len(keys)
+        asked = self._clock.monotonic()
+        try:
+            try:
+                reply = client.evalsha(script.digest, count, *given)
+            except NoScriptError:
+                asked = self._clock.monotonic()
+                reply = client.eval(script.text, count, *given)
+        except (RedisError, OSError) as exc:
+            raise unavailable(exc) from exc
+        status, told, fence, *rest = list(reply)
+        self._clock.observe(asked, self._clock.monotonic(), int(told))
+        if _text(status) == "RECOVERING":
+            raise LedgerRecovering(verb)
+        self.fence = max(self.fence, int(fence))
+        return rest
+
+    def _own_client(self) -> Redis:
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self.node = uuid4().hex
+            self._client = self._connect()
+        return self._client
+
+
+def _chunks(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
+    return [value for row in rows for value in row]
+
+
+def _proof(grant: Grant) -> tuple[str, Micros, int]:
+    return grant.tick.entry, grant.tick.at, grant.fence
+
+
+def _counted(passed: Mapping[Reason, int]) -> list[Any]:
+    return [len(passed), *_flat((str(reason), number) for reason, number in passed.items())]
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _record(entry: str, told: bytes) -> Record:
+    mark, since, fence, runs, fingerprint = _text(told).split(" ", 4)
+    return Record(entry, int(mark), int(since), int(fence), int(runs), fingerprint)
+
+
+def _answer(tick: Tick, told: list[bytes]) -> Answer:
+    verdict, mark, wait, *granted = told
+    grant = None
+    if granted:
+        fence, attempt, previous, deadline, waited = map(int, granted)
+        grant = Grant(tick, fence, attempt, previous, deadline, waited=bool(waited))
+    return Answer(tick, Verdict(_text(verdict)), int(mark), int(wait), grant)
+
+
+def _orphan(told: list[bytes]) -> Orphan:
+    entry, tick, free_since, attempt = told
+    return Orphan(Tick(_text(entry), int(tick)), int(free_since), int(attempt))

@@ -1,0 +1,145 @@
+"""Find the Redis that holds the ledger, and whether the broker is the same; no network in here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kombu import Connection
+
+from celery_redlock_beat.errors import SettingError
+from celery_redlock_beat.store.endpoint import Endpoint, endpoint, is_redis, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from celery import Celery
+    from redis import Redis
+
+    from celery_redlock_beat.settings import Settings
+
+URL = "redlock_beat_url"
+MEMORY = "memory://"
+SCHEMES = ("redis://", "rediss://", "sentinel://", "redis+socket://", "socket://", "unix://")
+
+
+@dataclass(frozen=True, repr=False)
+class Server:
+    """The server that holds the ledger.
+
+    ``is_broker`` tells that the broker is the same server, database and user, so that a message
+    and its settlement can be one step; otherwise ``why_not`` says why.
+    """
+
+    label: str
+    why_not: str = ""
+    prefix: str = ""
+    is_memory: bool = False
+    _endpoint: Endpoint | None = None
+    _timeout: float = 1.0
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether the broker is the same server, database and user."""
+        return not self.why_not
+
+    def connect(self) -> Redis:
+        """Return a new client, not connected yet, with a pool of its own.
+
+        It gives up after the socket timeout and retries nothing by itself.
+        """
+        if self._endpoint is None:
+            msg = f"{URL} is {MEMORY}: the ledger is in this process, and there is no server"
+            raise SettingError(msg)
+        return self._endpoint.connect(self._timeout)
+
+    def __repr__(self) -> str:
+        return f"<Server {self.label}>"
+
+
+def locate(app: Celery, settings: Settings) -> Server:
+    """Return the ledger's server: ``redlock_beat_url``, else the broker, else the result backend.
+
+    Raises ``SettingError`` if none of them is a Redis, or if one cannot be read.
+    """
+    if settings.url and settings.url.startswith(MEMORY):
+        label = f"{MEMORY} (for tests: no other node can see it)"
+        return Server(label, why_not="the ledger is in this process's memory", is_memory=True)
+    broker, why_not = _broker(app)
+    if settings.url:
+        found = _from_url(app, settings)
+        if broker is not None and not broker.is_same(found):
+            why_not = f"{URL} names another server, database or user than the broker"
+    elif broker is not None:
+        found = broker
+    else:
+        found = _from_backend(app)
+    # With another broker than ours, its URLs do not matter: it is no Redis, or not this one.
+    prefix = broker.prefix if broker is not None and not why_not else found.prefix
+    return Server(found.label, why_not, prefix, _endpoint=found, _timeout=settings.socket_timeout)
+
+
+def _broker(app: Celery) -> tuple[Endpoint | None, str]:
+    """Return the broker if it is a Redis, and why messages cannot be pushed by the ledger."""
+    own = app.conf.broker_write_url != app.conf.broker_url
+    setting = "broker_write_url" if own else "broker_url"
+    connection = _parsed(setting, app.connection_for_write)
+    if not is_redis(connection):
+        return None, f"the broker is {_transport_name(connection)}, not Redis"
+    found = endpoint(connection, setting)
+    if not found.master and len(connection.alt or ()) > 1:
+        return found, "the broker has several URLs, and workers may be at any of them"
+    return found, ""
+
+
+def _from_url(app: Celery, settings: Settings) -> Endpoint:
+    options = dict(getattr(settings, "transport_options", None) or {})
+    if not options and is_redis(_parsed("broker_url", app.connection_for_write)):
+        # The name of Sentinel's master, its keywords, TCP keepalive: likely the same.
+        options = dict(app.conf.broker_transport_options or {})
+    url = settings.url or ""
+    return _redis_at(url, URL, transport_options=options)
+
+
+def _from_backend(app: Celery) -> Endpoint:
+    url = app.conf.result_backend
+    if not isinstance(url, str) or not url.startswith(SCHEMES):
+        msg = (
+            f"{URL} is not set, and neither the broker nor the result backend is a Redis: "
+            f"set it, as in {URL} = 'redis://localhost:6379/0'"
+        )
+        raise SettingError(msg)
+    options = dict(app.conf.result_backend_transport_options or {})
+    return _redis_at(
+        url, "result_backend", transport_options=options, ssl=app.conf.redis_backend_use_ssl
+    )
+
+
+def _redis_at(url: str, setting: str, **kwargs: Any) -> Endpoint:
+    if not url.startswith(SCHEMES):
+        msg = f"{setting} is no Redis URL: it has to begin with one of {', '.join(SCHEMES)}"
+        raise SettingError(msg)
+    connection = _parsed(setting, lambda: Connection(_as_kombu_writes_it(url), **kwargs))
+    return endpoint(connection, setting)
+
+
+def _as_kombu_writes_it(url: str) -> str:
+    for scheme in ("unix://", "socket://"):
+        if url.startswith(scheme):
+            url = f"redis+socket://{url.removeprefix(scheme)}"
+    if url.startswith("redis+socket://"):
+        url = url.replace("?db=", "?virtual_host=").replace("&db=", "&virtual_host=")
+    return url
+
+
+def _parsed(setting: str, connect: Callable[[], Connection]) -> Connection:
+    try:
+        return connect()
+    except (ValueError, TypeError):
+        # Python's own text quotes what it takes for a port: the password, if that has a slash.
+        raise unreadable(setting) from None
+
+
+def _transport_name(connection: Connection) -> str:
+    name = connection.transport_cls
+    return name if isinstance(name, str) else getattr(name, "__name__", "unknown")

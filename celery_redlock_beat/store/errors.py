@@ -1,0 +1,176 @@
+"""What a Redis error means for an operator: a problem and a piece of advice, never a password."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from redis import exceptions
+from redis.sentinel import MasterNotFoundError
+
+from celery_redlock_beat.errors import LedgerUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONGEST_TEXT = 300
+
+
+class Meaning(NamedTuple):
+    """What is wrong, and what an operator can do about it."""
+
+    problem: str
+    advice: str
+
+
+# redis-py cuts the code off the text of the errors that it has a class for.
+CODES: dict[type[Exception], str] = {
+    exceptions.AuthenticationWrongNumberOfArgsError: "AUTH",
+    exceptions.AuthenticationError: "AUTH",
+    exceptions.NoPermissionError: "NOPERM",
+    exceptions.OutOfMemoryError: "OOM",
+    exceptions.ReadOnlyError: "READONLY",
+    exceptions.BusyLoadingError: "LOADING",
+    exceptions.MasterDownError: "MASTERDOWN",
+    exceptions.ClusterDownError: "CLUSTERDOWN",
+    exceptions.AskError: "MOVED",  # MovedError is one
+    exceptions.TryAgainError: "MOVED",
+    exceptions.ClusterCrossSlotError: "MOVED",
+    MasterNotFoundError: "MASTER NOT FOUND",
+    exceptions.MaxConnectionsError: "POOL",
+    exceptions.InvalidResponse: "PROTOCOL",
+    exceptions.TimeoutError: "TIMEOUT",
+    TimeoutError: "TIMEOUT",
+}
+
+MEANINGS: dict[str, Meaning] = {
+    "AUTH": Meaning(
+        "the server refuses our user or password",
+        "check the user and the password of redlock_beat_url or broker_url, percent-encoded, "
+        "and that the user is enabled",
+    ),
+    "NOPERM": Meaning(
+        "the server forbids our user a command or a key",
+        "grant it ~{redlock:*} (behind the broker's key prefix), the queues, +eval +evalsha "
+        "+info|replication and the commands that the scripts call",
+    ),
+    "OOM": Meaning(
+        "the server has reached its maxmemory",
+        "raise maxmemory, drain the queues, and keep the policy noeviction",
+    ),
+    "READONLY": Meaning(
+        "the server is a replica, which takes no writes",
+        "point the URL at the primary, or at Sentinel, which finds it",
+    ),
+    "LOADING": Meaning(
+        "the server is loading its data", "wait: it answers as soon as that is done"
+    ),
+    "BUSY": Meaning(
+        "the server is busy with a script of somebody",
+        "look at its SLOWLOG; SCRIPT KILL ends a script that has not written",
+    ),
+    "MISCONF": Meaning(
+        "the server takes no writes, because it cannot save its data to disk",
+        "free its disk, or see its log for why saving fails",
+    ),
+    "MASTERDOWN": Meaning(
+        "the server is a replica that has lost its primary",
+        "point the URL at the primary, or restore the replication",
+    ),
+    "CLUSTERDOWN": Meaning(
+        "the cluster is down", "see CLUSTER INFO: some of its slots are not served"
+    ),
+    "MOVED": Meaning(
+        "the server is a node of a Redis Cluster, and our keys live on another one",
+        "point redlock_beat_url at a server that is not in cluster mode",
+    ),
+    "NOREPLICAS": Meaning(
+        "the primary has fewer replicas than min-replicas-to-write demands",
+        "bring a replica back: until then the primary rightly takes no writes",
+    ),
+    "MAX CLIENTS": Meaning(
+        "the server has reached its limit of clients",
+        "raise maxclients, or find who holds the connections with CLIENT LIST",
+    ),
+    "POOL": Meaning(
+        "all our connections are in use", "raise max_connections in the transport options"
+    ),
+    "NO SUCH DB": Meaning(
+        "the server has no database of that number",
+        "use a lower number at the end of the URL, or raise the server's 'databases'",
+    ),
+    "MASTER NOT FOUND": Meaning(
+        "Sentinel knows no primary of that name that is up",
+        "check master_name in the transport options, and that the sentinels can be reached",
+    ),
+    "PROTOCOL": Meaning(
+        "what answers there does not speak the Redis protocol",
+        "check host, port, and whether the port wants TLS (rediss://)",
+    ),
+    "TIMEOUT": Meaning(
+        "the server did not answer in time",
+        "check its load and the network, or raise redlock_beat_socket_timeout",
+    ),
+    "DNS": Meaning("the name of the server cannot be resolved", "check the host in the URL"),
+    "REFUSED": Meaning(
+        "nothing listens at the server's address", "check that it runs, and host and port"
+    ),
+    "TLS": Meaning(
+        "no TLS connection can be made",
+        "check the certificates, their names, and whether the server speaks TLS on that port",
+    ),
+    "UNREACHABLE": Meaning(
+        "there is no connection to the server", "check that it runs and the network to it"
+    ),
+}
+
+# Where there is no class, or where the error of a command within a script was wrapped in another.
+TEXTS: dict[str, str] = {
+    r"\bOOM\b": "OOM",
+    r"\bREADONLY\b": "READONLY",
+    r"\bNOPERM\b|[Tt]his user has no permissions|The user executing the script": "NOPERM",
+    r"\b(?:NOAUTH|WRONGPASS)\b|[Aa]uthentication required|invalid password": "AUTH",
+    r"AUTH.* called without any password configured": "AUTH",
+    r"\bMISCONF\b": "MISCONF",
+    r"\bNOREPLICAS\b": "NOREPLICAS",
+    r"\bBUSY\b.*script": "BUSY",
+    r"\bMASTERDOWN\b": "MASTERDOWN",
+    r"\bCLUSTERDOWN\b": "CLUSTERDOWN",
+    r"\b(?:MOVED|CROSSSLOT)\b|not allowed in cluster mode": "MOVED",
+    r"max number of clients": "MAX CLIENTS",
+    r"DB index is out of range|invalid DB index": "NO SUCH DB",
+    r"No master found": "MASTER NOT FOUND",
+    r"Protocol Error": "PROTOCOL",
+    r"[Tt]imed out|Timeout": "TIMEOUT",
+    r"not known|getaddrinfo|name resolution|nodename nor servname": "DNS",
+    r"SSL|CERTIFICATE|certificate": "TLS",
+    r"[Cc]onnection refused|No such file or directory": "REFUSED",
+}
+
+
+def unavailable(exc: BaseException) -> LedgerUnavailable:
+    """Return what an exception of the Redis client means, as a ``LedgerUnavailable``."""
+    name = next(_names(exc), None)
+    if name is None:
+        connection = isinstance(exc, (exceptions.ConnectionError, OSError))
+        name = "UNREACHABLE" if connection else None
+    if name is None:
+        return LedgerUnavailable(f"the server refused: {_told(exc)}")
+    meaning = MEANINGS[name]
+    return LedgerUnavailable(f"{meaning.problem} [{_told(exc)}]", meaning.advice)
+
+
+def _names(exc: BaseException) -> Iterator[str]:
+    for kind, name in CODES.items():
+        if isinstance(exc, kind):
+            yield name
+    text = str(exc)
+    for pattern, name in TEXTS.items():
+        if re.search(pattern, text):
+            yield name
+
+
+def _told(exc: BaseException) -> str:
+    """Return the type and text of an exception: one line, bounded, no credentials of a URL."""
+    text = re.sub(r"://[^\s/]*@", "://***@", " ".join(str(exc).split()))
+    return f"{type(exc).__name__}: {text[:LONGEST_TEXT]}" if text else type(exc).__name__

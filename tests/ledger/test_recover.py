@@ -1,0 +1,239 @@
+"""After a loss of data the ledger grants nothing until it has heard what nodes remember."""
+
+from __future__ import annotations
+
+import pytest
+
+from celery_redlock_beat.errors import LedgerRecovering
+from celery_redlock_beat.ledger import Answer, Memory, Recovery, Verdict
+from celery_redlock_beat.ticks import SECOND, Tick
+from ledger.places import (
+    MINUTE,
+    MOMENT,
+    claim,
+    due_ticks,
+    grant,
+    join,
+    patient_nodes,
+    register,
+)
+
+HOUR = 3600 * SECOND
+HOLD_DOWN = 50 * MOMENT
+
+
+@pytest.fixture
+def patient(ledgers):
+    return patient_nodes(ledgers)
+
+
+def waits_out(ledgers, node, memories=()):
+    """Push, and push again when the told wait is over."""
+    told = node.recover(memories)
+    assert 0 < told.wait <= HOLD_DOWN
+    with pytest.raises(LedgerRecovering):
+        node.claim([])
+    ledgers.pass_time(told.wait)
+    assert node.recover(memories) == Recovery(0)
+    node.claim([])
+
+
+def test_the_very_first_start_waits_for_the_full_hold_down(ledgers):
+    node = ledgers.node(hold_down=HOLD_DOWN, joined=False)
+    assert node.recover([]).wait == HOLD_DOWN
+    waits_out(ledgers, node)
+
+
+def test_a_flush_leaves_no_heartbeats_and_waits_for_the_full_hold_down(ledgers):
+    node = ledgers.node(hold_down=HOLD_DOWN, joined=False)
+    waits_out(ledgers, node)
+    ledgers.flush()
+    assert node.recover([]).wait == HOLD_DOWN
+    waits_out(ledgers, node)
+
+
+def test_a_recovery_ends_early_when_every_live_node_was_heard(ledgers, patient):
+    ledgers.restart()
+    first, second, third = patient
+    assert first.recover([]).wait > 0
+    assert second.recover([]).wait > 0
+    assert second.recover([]).wait > 0
+    assert third.recover([]) == Recovery(0)
+    for node in patient:
+        node.claim([])
+
+
+def test_a_node_that_was_silent_for_long_is_not_waited_for(ledgers, patient):
+    ledgers.restart()
+    first, second, silent = patient
+    ledgers.set_heartbeat(silent.node, ledgers.now() - 31 * SECOND)
+    assert first.recover([]).wait > 0
+    assert second.recover([]) == Recovery(0)
+
+
+def test_a_node_that_slept_through_a_recovery_is_refused_until_it_pushes(ledgers):
+    a, b = (ledgers.node(hold_down=HOLD_DOWN, joined=False) for _ in range(2))
+    waits_out(ledgers, a)
+    join(b)
+    a.claim([])
+    b.claim([])
+    ledgers.restart()
+    waits_out(ledgers, a)
+    with pytest.raises(LedgerRecovering):
+        b.claim([])
+    assert b.recover([]) == Recovery(0)
+    b.claim([])
+    assert a.epoch == b.epoch
+
+
+def test_a_second_discovery_does_not_restart_a_recovery(ledgers, patient):
+    ledgers.restart()
+    first, second, third = patient
+    end = first.recover([]).wait + ledgers.now()
+    epoch = first.epoch
+    ledgers.pass_time(MOMENT)
+    assert second.recover([]).wait + ledgers.now() - end < MOMENT
+    assert third.recover([]) == Recovery(0)
+    assert epoch == first.epoch == second.epoch == third.epoch
+    first.claim([])
+
+
+def test_another_identity_starts_a_recovery_anew(ledgers, patient):
+    first, second, third = patient
+    ledgers.restart()
+    first.recover([])
+    abandoned = first.epoch
+    ledgers.restart()
+    assert second.recover([]).wait > 0
+    # What the first node told was told to the other server.
+    assert third.recover([]).wait > 0
+    assert second.epoch == third.epoch != abandoned
+    assert first.recover([]) == Recovery(0)
+
+
+def test_the_hold_down_begins_again_with_another_identity(ledgers):
+    node = ledgers.node(hold_down=HOLD_DOWN, joined=False)
+    node.recover([])
+    ledgers.pass_time(HOLD_DOWN)
+    ledgers.restart()
+    assert node.recover([]).wait == HOLD_DOWN
+
+
+def test_each_recovery_has_an_epoch_of_its_own(ledgers, a):
+    epochs = {a.epoch}
+    for disaster in (ledgers.restart, ledgers.flush, ledgers.lose_marks):
+        disaster()
+        join(a)
+        epochs.add(a.epoch)
+    assert len(epochs) == 4
+
+
+def test_a_late_starter_joins_without_a_recovery(ledgers, a):
+    late = ledgers.node(hold_down=MINUTE, joined=False)
+    assert late.recover([Memory("tidy", 5)]) == Recovery(0)
+    assert late.epoch == a.epoch
+    assert ledgers.record("tidy").mark == 5
+    a.claim([])
+
+
+def test_a_lower_fence_of_the_same_server_starts_a_recovery(ledgers, patient):
+    first, second, third = patient
+    one, two = due_ticks(ledgers, first, count=2)
+    grant(first, one)
+    old = ledgers.snapshot()
+    lost = grant(second, two)
+    ledgers.restore(old)
+    first.claim([])
+    with pytest.raises(LedgerRecovering):
+        second.claim([])
+    assert second.recover([Memory("tidy", two.at)]).wait > 0
+    with pytest.raises(LedgerRecovering):
+        first.claim([])
+    assert third.recover([]).wait > 0
+    assert first.recover([]) == Recovery(0)
+    assert ledgers.last_fence() == lost.fence
+    assert claim(first, two) == Answer(two, Verdict.SETTLED, two.at)
+
+
+def test_the_fence_rises_to_the_highest_that_any_node_has_seen(ledgers, a, b):
+    a.fence = ledgers.now() + HOUR
+    b.fence = a.fence - 1
+    for node in (a, b):
+        node.recover([])
+    assert ledgers.last_fence() == a.fence
+    late = ledgers.node()
+    (tick,) = due_ticks(ledgers, late)
+    assert grant(late, tick).fence == a.fence + 1
+
+
+def test_marks_rise_to_what_any_node_remembers_and_never_fall(ledgers, a, b):
+    now = ledgers.now()
+    ledgers.flush()
+    join(a, [Memory("tidy", now, 7, "daily"), Memory("other", now - 5)])
+    join(b, [Memory("tidy", now - 9, 3, "hourly"), Memory("other", now, 4, "weekly")])
+    tidy, other = ledgers.record("tidy"), ledgers.record("other")
+    assert (tidy.mark, tidy.since, tidy.fingerprint) == (now, 7, "daily")
+    assert (other.mark, other.since, other.fingerprint) == (now, 4, "weekly")
+
+
+def test_a_push_leaves_alone_what_the_server_knows_better(ledgers, a):
+    (tick,) = due_ticks(ledgers, a)
+    grant(a, tick)
+    before = ledgers.record("tidy")
+    ledgers.restart()
+    join(a, [Memory("tidy", tick.at - 1)])
+    assert ledgers.record("tidy") == before
+
+
+def test_a_node_vouches_also_for_entries_that_it_does_not_have(ledgers, a, b):
+    mark = ledgers.now()
+    ledgers.flush()
+    join(a, [Memory("of the other", mark)])
+    join(b)
+    assert register(b, "of the other").mark == mark
+    answer = claim(b, Tick("of the other", mark))
+    assert (answer.verdict, answer.mark) == (Verdict.SETTLED, mark)
+
+
+def test_a_mark_ahead_of_the_servers_clock_is_not_cut(ledgers, a):
+    mark = ledgers.now() + HOUR - MINUTE
+    assert a.recover([Memory("tidy", mark)]) == Recovery(0)
+    assert ledgers.record("tidy").mark == mark
+    assert claim(a, Tick("tidy", ledgers.now())).verdict is Verdict.SETTLED
+
+
+def test_a_mark_more_than_an_hour_ahead_is_refused_and_told(ledgers, a):
+    now = ledgers.now()
+    told = a.recover(
+        [Memory("mad", now + HOUR + MINUTE), Memory("tidy", now), Memory("möd", 2 * now)]
+    )
+    assert told == Recovery(0, ["mad", "möd"])
+    assert ledgers.record("mad") is ledgers.record("möd") is None
+    assert ledgers.record("tidy").mark == now
+
+
+def test_a_refused_mark_leaves_the_known_one(ledgers, a):
+    record = register(a, "tidy")
+    assert a.recover([Memory("tidy", record.mark + 2 * HOUR)]).refused == ["tidy"]
+    assert ledgers.record("tidy") == record
+
+
+def test_an_entry_that_nobody_vouched_for_begins_anew(ledgers, a):
+    old = register(a, "tidy")
+    ledgers.flush()
+    ledgers.pass_time(MOMENT)
+    join(a)
+    assert claim(a, Tick("tidy", old.mark)).verdict is Verdict.UNREGISTERED
+    assert register(a, "tidy").mark > old.mark
+
+
+def test_a_node_with_very_many_entries_pushes_them_all(ledgers, patient):
+    first, second, third = patient
+    ledgers.restart()
+    now = ledgers.now()
+    memories = [Memory(f"entry {number}", now - number) for number in range(1201)]
+    mad = [Memory(f"mad {number}", 2 * now) for number in (1, 2)]
+    assert second.recover([]).wait > 0
+    assert third.recover([]).wait > 0
+    assert first.recover([mad[0], *memories, mad[1]]) == Recovery(0, ["mad 1", "mad 2"])
+    assert all(ledgers.record(each.entry).mark == each.mark for each in memories)

@@ -1,0 +1,109 @@
+"""What only a real server can do to its clients."""
+
+from __future__ import annotations
+
+import pytest
+
+from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
+from celery_redlock_beat.ledger import Closing, Memory, Release, Settlement, Verdict
+from celery_redlock_beat.ledger import memory as in_memory
+from celery_redlock_beat.ledger import redis as in_redis
+from celery_redlock_beat.ticks import SENT
+from ledger.places import (
+    NAMESPACE,
+    QUEUE,
+    claim,
+    due_ticks,
+    grant,
+    join,
+    message,
+    messages,
+    patient_nodes,
+)
+
+
+def test_scripts_that_the_server_forgot_are_sent_again(served):
+    flush = served.client.script_flush
+    flush()
+    a = served.node()
+    flush()
+    first, second = due_ticks(served, a, count=2)
+    flush()
+    held = grant(a, first)
+    flush()
+    a.release([held], 0, Release.UNTRIED)
+    held = grant(a, first)
+    flush()
+    assert a.enqueue(held, [message(first)], {}) is Closing.DONE
+    held = grant(a, second)
+    flush()
+    assert a.settle([Settlement(held, SENT)]) == [Closing.DONE]
+    assert messages(served) == {first: 1}
+
+
+def test_where_info_is_refused_the_fence_alone_decides(served):
+    served.client.execute_command(
+        "ACL", "SETUSER", "plain", "reset", "on", ">pw", "~*", "&*", "+@all", "-info"
+    )
+    user = {"username": "plain", "password": "pw"}
+    a, b = served.node(user=user), served.node(user=user)
+    assert served.identity() == "unknown"
+    first, second = due_ticks(served, a, count=2)
+    assert a.enqueue(grant(a, first), [message(first)], {}) is Closing.DONE
+    served.restart()
+    assert claim(b, first).verdict is Verdict.SETTLED
+    old = served.snapshot()
+    grant(a, second)
+    served.restore(old)
+    b.claim([])
+    with pytest.raises(LedgerRecovering):
+        a.claim([])
+    join(a)
+    with pytest.raises(LedgerRecovering):
+        b.claim([])
+    served.client.execute_command("ACL", "DELUSER", "plain")
+
+
+def test_a_record_of_a_wrong_type_is_told_as_unavailable_and_not_as_an_answer(served):
+    a = served.node()
+    served.client.set(served.keys["open"], "not a sorted set")
+    with pytest.raises(LedgerUnavailable):
+        a.claim([])
+
+
+def test_a_push_in_several_calls_counts_only_when_it_is_complete(served):
+    first, second, third = patient_nodes(served)
+    served.restart()
+    second.recover([])
+    third.recover([])
+    running = watch_recovery(first)
+    first.recover([Memory(f"entry {number}", 1) for number in range(501)])
+    assert running == [True, False]
+
+
+def watch_recovery(ledger):
+    """Return a list that tells after each call whether a recovery is still running."""
+    running, call = [], ledger._call
+
+    def watched(*args, **kwargs):
+        told = call(*args, **kwargs)
+        running.append(int(told[1]) > 0)
+        return told
+
+    ledger._call = watched
+    return running
+
+
+def test_every_ledger_key_carries_the_tag_of_the_namespace_and_none_but_nodes_expires(served):
+    a = served.node()
+    first, second = due_ticks(served, a, count=2)
+    a.enqueue(grant(a, first), [message(first)], {})
+    grant(a, second)
+    keys = {key.decode() for key in served.client.scan_iter()} - {QUEUE}
+    assert all(key.startswith(f"{{redlock:{NAMESPACE}}}:") for key in keys)
+    assert {key for key in keys if served.client.pttl(key) >= 0} == {served.keys["nodes"]}
+
+
+def test_the_double_keeps_as_long_as_the_real_thing():
+    for name in ("HEARTBEAT_ALIVE", "SETTLED_KEPT"):
+        assert getattr(in_memory, name) == getattr(in_redis, name)

@@ -1,0 +1,485 @@
+"""Nodes that follow the rules, on a ledger that answers or not: what holds for any interleaving.
+
+The machine sees all answers, also those that a node never hears. It judges Once, Mark, Same id,
+Clock and Accounting; it knows nothing of how the ledger keeps its records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from celery_redlock_beat.errors import LedgerRecovering
+from celery_redlock_beat.ledger import (
+    Ask,
+    Claimed,
+    Closing,
+    Grant,
+    Memory,
+    Orphan,
+    Registration,
+    Release,
+    Settlement,
+    Verdict,
+)
+from celery_redlock_beat.ticks import SENT, Micros, Reason, Tick, skipped
+from ledger.places import (
+    MemoryPlace,
+    Node,
+    Place,
+    RedisPlace,
+    message,
+    messages,
+    reply_lost,
+)
+
+ENTRIES = ("tidy", "send: mail")
+PERIOD: Micros = 4_000
+LEASE: Micros = 15_000
+HOLD_DOWN: Micros = 5_000
+NODES = 3
+
+spans = st.sampled_from([1, PERIOD, LEASE, LEASE + 1, 3 * LEASE])
+indexes = st.integers(0, 99)
+counts = st.integers(1, 3)
+entries = st.sampled_from(ENTRIES)
+rarely = st.sampled_from([False, False, True])
+
+
+def grid_between(after: Micros, before: Micros) -> range:
+    """Return the instants of the interval strictly between two moments."""
+    return range((after // PERIOD + 1) * PERIOD, before, PERIOD)
+
+
+@dataclass
+class Peer:
+    """What a node keeps in mind: the highest marks it was answered, and what it was granted."""
+
+    ledger: Node
+    marks: dict[str, Micros] = field(default_factory=dict)
+    held: dict[Tick, Grant] = field(default_factory=dict)
+    unsettled: list[Settlement] = field(default_factory=list)
+    orphans: list[Orphan] = field(default_factory=list)
+    cursor: int = 0
+
+    def hear_of(self, entry: str, mark: Micros) -> None:
+        self.marks[entry] = max(mark, self.marks.get(entry, 0))
+
+    def learn(self, claimed: Claimed) -> None:
+        self.orphans, self.cursor = claimed.orphans, claimed.cursor
+        for answer in claimed.answers:
+            self.hear_of(answer.tick.entry, answer.mark)
+            if answer.grant is not None:
+                self.held[answer.tick] = answer.grant
+
+
+@dataclass
+class Letter:
+    """An enqueue on its way, with what the node knew when it sent it."""
+
+    ledger: Any
+    epoch: str
+    fence: int
+    grant: Grant
+
+    def arrive(self) -> Closing | None:
+        """Have it arrive; ``None`` where the server must recover first."""
+        now = self.ledger.epoch, self.ledger.fence
+        self.ledger.epoch, self.ledger.fence = self.epoch, self.fence
+        try:
+            return self.ledger.enqueue(self.grant, [message(self.grant.tick)], passed(self.grant))
+        except LedgerRecovering:
+            return None
+        finally:
+            self.ledger.epoch, self.ledger.fence = now
+
+
+def between(grant: Grant) -> range:
+    return grid_between(grant.previous, grant.tick.at)
+
+
+def passed(grant: Grant) -> dict[Reason, int]:
+    """Count what was passed over, exactly as a node does."""
+    number = len(between(grant))
+    return {Reason.SUPERSEDED: number} if number else {}
+
+
+def only_if(condition: Callable[[LedgerMachine], Any]):
+    """Have a rule do nothing where there is nothing to do.
+
+    In memory it is not even chosen; on a real server that would make the choice depend on time.
+    """
+
+    def decorate(function):
+        @wraps(function)
+        def guarded(machine: LedgerMachine, **given: Any) -> None:
+            if condition(machine):
+                function(machine, **given)
+
+        return precondition(lambda self: self.place.kind != "memory" or condition(self))(guarded)
+
+    return decorate
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Nodes, disasters, and the whole truth about every tick."""
+
+    def __init__(self, make_place) -> None:
+        super().__init__()
+        self.place: Place = make_place()
+        self.letters: list[Letter] = []
+        self.start: dict[str, Micros] = {}
+        self.fates: dict[Tick, str] = {}
+        self.opened: dict[Tick, Micros] = {}  # → the mark before its first grant
+        self.leases: dict[Tick, Micros] = {}
+        self.in_doubt: set[Tick] = set()
+        self.forgotten: set[Tick] = set()  # sent, then lost with all who remembered it
+        self.sent_ever: Counter[Tick] = Counter()
+        self.sent_here: Counter[Tick] = Counter()
+        self.totals: Counter[str] = Counter()
+        self.paused: set[str] = set()
+        self.fence = 0
+        self.marks: dict[str, Micros] = {}
+
+    @initialize()
+    def begin(self) -> None:
+        self.peers = [self.new_peer() for _ in range(NODES)]
+        self.start = dict(self.peers[0].marks)
+
+    def teardown(self) -> None:
+        self.place.close()
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    @rule(span=spans)
+    def time_passes(self, span: Micros) -> None:
+        self.place.pass_time(span)
+
+    @rule(number=indexes, entry=entries, count=counts, adopts=st.booleans(), lost=rarely)
+    def claim(self, number: int, entry: str, count: int, adopts: bool, lost: bool) -> None:
+        """Ask for the newest ticks, and for orphans; the reply may be lost."""
+        peer = self.peer(number)
+        asks = self.orphans(peer) if adopts else []
+        self.ask(peer, asks + self.newest(peer, entry, count, self.place.now()), lost)
+
+    @rule(number=indexes, entry=entries, count=counts, ahead=st.sampled_from([1, 3, 1000]))
+    def claim_by_a_clock_that_runs_ahead(self, number, entry, count, ahead) -> None:
+        peer = self.peer(number)
+        self.ask(peer, self.newest(peer, entry, count, self.place.now() + ahead * PERIOD))
+
+    @rule(number=indexes, late=st.sampled_from([0, PERIOD, LEASE + 1]))
+    def work(self, number: int, late: Micros) -> None:
+        """Do what a node does all day: claim and send everything, a while after it was due."""
+        self.place.pass_time(late)
+        peer = self.peer(number)
+        asks = self.orphans(peer)
+        for entry in ENTRIES:
+            asks += self.newest(peer, entry, 2, self.place.now())
+        self.ask(peer, asks)
+        for grant in list(peer.held.values()):
+            self.send(peer, grant, "heard")
+
+    @rule(number=indexes, entry=entries, by=st.integers(1, NODES - 1), first=st.booleans())
+    def a_slow_node_is_overtaken(self, number: int, entry: str, by: int, first: bool) -> None:
+        """Let a lease end, another node adopt the tick, and both send, in either order."""
+        self.place.pass_time(PERIOD)
+        slow, other = self.peer(number), self.peer(number + by)
+        self.ask(slow, self.newest(slow, entry, 1, self.place.now()))
+        self.place.pass_time(LEASE + 1)
+        self.ask(other, self.orphans(other))
+        for peer in (slow, other) if first else (other, slow):
+            for grant in list(peer.held.values()):
+                self.send(peer, grant, "heard")
+
+    @rule(
+        number=indexes,
+        pick=indexes,
+        how=st.sampled_from(["heard", "reply lost", "late", "request lost"]),
+    )
+    @only_if(lambda self: self.holders())
+    def enqueue(self, number: int, pick: int, how: str) -> None:
+        """Send a message: it arrives, and is answered or not; or it arrives late, or never."""
+        self.send(*self.holder(number, pick), how)
+
+    @rule(pick=indexes)
+    @only_if(lambda self: self.letters)
+    def a_late_message_arrives(self, pick: int) -> None:
+        self.deliver(self.letters.pop(pick % len(self.letters)))
+
+    @rule(number=indexes, pick=indexes, lost=rarely)
+    @only_if(lambda self: self.holders())
+    def skip(self, number: int, pick: int, lost: bool) -> None:
+        peer, grant = self.holder(number, pick)
+        del peer.held[grant.tick]
+        self.settle(peer, Settlement(grant, skipped(Reason.GRACE), passed(grant)), lost)
+
+    @rule(lost=rarely)
+    @only_if(lambda self: any(peer.unsettled for peer in self.peers))
+    def settle_again(self, lost: bool) -> None:
+        peer = next(peer for peer in self.peers if peer.unsettled)
+        self.settle(peer, peer.unsettled.pop(), lost)
+
+    @rule(
+        number=indexes,
+        pick=indexes,
+        back_off=st.sampled_from([0, PERIOD, 2 * LEASE]),
+        why=st.sampled_from(Release),
+        times=st.integers(1, 2),
+    )
+    @only_if(lambda self: self.holders())
+    def release(self, number: int, pick: int, back_off: Micros, why: Release, times: int) -> None:
+        """Give a grant back; again, where the reply was lost."""
+        peer, grant = self.holder(number, pick)
+        del peer.held[grant.tick]
+        for _ in range(times):
+            peer.ledger.release([grant], back_off, why)
+        free_at = self.place.open_ticks().get(grant.tick)
+        if free_at is not None:
+            self.leases[grant.tick] = free_at
+
+    @rule(entry=entries)
+    @only_if(lambda self: not self.paused)
+    def pause(self, entry: str) -> None:
+        self.paused.add(entry)
+        self.place.pause(entry)
+
+    @rule()
+    @only_if(lambda self: self.paused)
+    def unpause(self) -> None:
+        self.place.unpause(self.paused.pop())
+
+    @rule(number=indexes)
+    def a_node_crashes_and_another_starts(self, number: int) -> None:
+        self.peers[number % NODES] = self.new_peer()
+
+    @rule(order=st.permutations(range(NODES)), dead=st.sets(st.integers(0, NODES - 1)))
+    @only_if(lambda self: len(self.fates) > 2)
+    def the_server_loses_everything(self, order: list[int], dead: set[int]) -> None:
+        """Flush, with some nodes dying at the same moment: then only the others remember."""
+        self.place.flush()
+        for peer in self.peers:
+            with pytest.raises(LedgerRecovering):
+                peer.ledger.claim([])
+        for number in dead:
+            self.peers[number] = self.unknown_peer()
+        remembered = {
+            entry: max(peer.marks.get(entry, 0) for peer in self.peers) for entry in ENTRIES
+        }
+        pushing = [self.peers[number] for number in order]
+        # On a busy machine one may come after the hold-down: a higher fence starts another.
+        while any(waits := [self.push(peer) for peer in pushing]) or len(self.epochs()) > 1:
+            self.place.pass_time(max(waits))
+        for peer in pushing:
+            self.register(peer)
+        for lost in (self.leases, self.sent_here, self.totals, self.opened, self.paused):
+            lost.clear()
+        self.marks.clear()
+        for entry in ENTRIES:
+            self.take_stock_after_loss(entry, self.place.record(entry).mark)
+            self.marks[entry] = remembered[entry]
+
+    # --- what must hold -------------------------------------------------------------------------
+
+    @invariant()
+    def a_tick_is_sent_at_most_once_while_one_live_node_remembers(self) -> None:
+        assert messages(self.place) == self.sent_here
+        again = {tick for tick, times in self.sent_ever.items() if times > 1}
+        assert again <= self.forgotten
+
+    @invariant()
+    def marks_never_fall(self) -> None:
+        for entry in self.start:
+            mark = self.place.record(entry).mark
+            assert mark >= self.marks.get(entry, 0)
+            self.marks[entry] = mark
+
+    @invariant()
+    def the_fence_never_falls(self) -> None:
+        assert self.place.last_fence() >= max((peer.ledger.fence for peer in self.peers), default=0)
+
+    @invariant()
+    def every_due_tick_is_owed_open_sent_skipped_or_in_doubt(self) -> None:
+        assert self.place.open_ticks().keys() == self.opened.keys()
+        for entry, start in self.start.items():
+            now, mark = self.place.now(), self.place.record(entry).mark
+            end = max(now, mark) + 1
+            due = len(grid_between(start, end))
+            owed = len(grid_between(mark, end))
+            still_open = sum(
+                1 + len(grid_between(previous, tick.at))
+                for tick, previous in self.opened.items()
+                if tick.entry == entry
+            )
+            settled = sum(tick.entry == entry for tick in self.fates)
+            doubtful = sum(tick.entry == entry for tick in self.in_doubt)
+            assert due == owed + still_open + settled + doubtful
+
+    @invariant()
+    def the_totals_are_what_happened(self) -> None:
+        assert self.place.totals() == self.totals
+
+    # --- how it is told -------------------------------------------------------------------------
+
+    def peer(self, number: int) -> Peer:
+        return self.peers[number % NODES]
+
+    def holders(self) -> list[Peer]:
+        return [peer for peer in self.peers if peer.held]
+
+    def holder(self, number: int, pick: int) -> tuple[Peer, Grant]:
+        """Return a node that holds grants, and one of them."""
+        holders = self.holders()
+        peer = holders[number % len(holders)]
+        return peer, list(peer.held.values())[pick % len(peer.held)]
+
+    def orphans(self, peer: Peer) -> list[Ask]:
+        """Return the orphans that a node has just heard of."""
+        self.ask(peer, [])
+        return [Ask(orphan.tick, orphan.tick.at) for orphan in peer.orphans]
+
+    def newest(self, peer: Peer, entry: str, count: int, told: Micros) -> list[Ask]:
+        """Return the newest ticks that a node believes to be due, ascending."""
+        due = grid_between(peer.marks[entry], told + 1)
+        return [Ask(Tick(entry, at), at) for at in due[-count:]]
+
+    def ask(self, peer: Peer, asks: list[Ask], lost: bool = False) -> None:
+        if not lost:
+            peer.learn(self.judge(peer.ledger.claim(asks, peer.cursor)))
+            return
+        with reply_lost(peer.ledger):
+            self.judge(peer.ledger.claim(asks, peer.cursor))
+
+    def send(self, peer: Peer, grant: Grant, how: str) -> None:
+        letter = Letter(peer.ledger, peer.ledger.epoch, peer.ledger.fence, grant)
+        if how == "late":
+            self.letters.append(letter)
+        closing = self.deliver(letter) if how in ("heard", "reply lost") else None
+        # What was tried without an answer is dropped and never tried again.
+        if not (how == "heard" and closing is Closing.PAUSED):
+            del peer.held[grant.tick]
+
+    def unknown_peer(self) -> Peer:
+        return Peer(self.place.node(joined=False, lease=LEASE, hold_down=HOLD_DOWN))
+
+    def new_peer(self) -> Peer:
+        peer = self.unknown_peer()
+        while wait := self.push(peer):
+            self.place.pass_time(wait)
+        self.register(peer)
+        return peer
+
+    def push(self, peer: Peer) -> Micros:
+        return peer.ledger.recover([Memory(*known) for known in peer.marks.items()]).wait
+
+    def epochs(self) -> set[str]:
+        return {peer.ledger.epoch for peer in self.peers}
+
+    def register(self, peer: Peer) -> None:
+        for record in peer.ledger.register([Registration(entry, "grid") for entry in ENTRIES]):
+            peer.hear_of(record.entry, record.mark)
+
+    def judge(self, claimed: Claimed) -> Claimed:
+        """Hold every answer to a claim against the whole truth."""
+        for answer in claimed.answers:
+            tick, grant = answer.tick, answer.grant
+            if grant is None:
+                continue
+            previous = self.opened.setdefault(tick, grant.previous)
+            assert grant.previous == previous
+            if answer.verdict is Verdict.MINE:
+                assert (grant.deadline, grant.fence <= self.fence) == (self.leases[tick], True)
+                continue
+            granted_at = grant.deadline - LEASE
+            assert tick.at <= granted_at, "granted early"
+            assert self.leases.get(tick, 0) <= granted_at, "two live grants"
+            assert grant.fence > self.fence, "a fence was given again"
+            assert tick not in self.fates, "a settled tick was granted"
+            self.fence, self.leases[tick] = grant.fence, grant.deadline
+        return claimed
+
+    def deliver(self, letter: Letter) -> Closing | None:
+        closing = letter.arrive()
+        if closing is Closing.DONE:
+            self.sent_ever[letter.grant.tick] += 1
+            self.sent_here[letter.grant.tick] += 1
+            self.close(Settlement(letter.grant, SENT, passed(letter.grant)))
+        return closing
+
+    def settle(self, peer: Peer, settlement: Settlement, lost: bool) -> None:
+        if lost:
+            with reply_lost(peer.ledger):
+                (closing,) = peer.ledger.settle([settlement])
+            peer.unsettled.append(settlement)
+        else:
+            (closing,) = peer.ledger.settle([settlement])
+        if closing is Closing.DONE:
+            self.close(settlement)
+
+    def close(self, settlement: Settlement) -> None:
+        """Give a tick, and what it passed over, the one fate that they will ever have."""
+        grant = settlement.grant
+        assert self.opened.pop(grant.tick) == grant.previous
+        fates = {Tick(grant.tick.entry, at): "skipped:superseded" for at in between(grant)}
+        fates[grant.tick] = settlement.outcome.text
+        assert self.fates.keys().isdisjoint(fates)
+        self.fates |= fates
+        self.leases.pop(grant.tick, None)
+        self.totals += Counter(fates.values())
+
+    def take_stock_after_loss(self, entry: str, mark: Micros) -> None:
+        """What is not known to be settled is in doubt; what lies after the mark was forgotten."""
+        mine = {tick for tick in self.fates | dict.fromkeys(self.in_doubt) if tick.entry == entry}
+        for tick in mine:
+            if tick.at > mark:
+                self.forgotten.add(tick)
+                self.fates.pop(tick, None)
+                self.in_doubt.discard(tick)
+        due = {Tick(entry, at) for at in grid_between(self.start[entry], mark + 1)}
+        self.in_doubt |= due - self.fates.keys()
+
+
+def run(make_place, examples: int, steps: int) -> None:
+    run_state_machine_as_test(
+        lambda: LedgerMachine(make_place),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_what_holds_for_any_interleaving_on_the_ledger_in_memory():
+    run(MemoryPlace, examples=250, steps=60)
+
+
+def test_what_holds_for_any_interleaving_on_a_real_server(shared_redis):
+    run(lambda: RedisPlace(shared_redis, "redis"), examples=15, steps=50)
+
+
+def test_the_id_of_a_tick_depends_on_nothing_but_namespace_entry_and_instant():
+    ids = {
+        Tick(entry, at).task_id(namespace)
+        for entry in ENTRIES
+        for at in (0, 1, PERIOD)
+        for namespace in ("one", "two")
+        for _ in range(2)
+    }
+    assert len(ids) == len(ENTRIES) * 3 * 2
+    assert Tick("tidy", 1).task_id("one") == "4b25a730-80a4-5e33-8d00-eb2a29f4b8a9"
