@@ -1,0 +1,76 @@
+"""Decide whether a failed delivery may work later; nothing here retries, logs, or connects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from celery.exceptions import NotRegistered, QueueNotFound
+from kombu.exceptions import OperationalError, SerializationError, SerializerNotInstalled
+
+from celery_redlock_beat.errors import DeliveryError, DeliveryFailed, DeliveryImpossible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Kinds = tuple[type[BaseException], ...]
+
+TRANSIENT: Kinds = (OSError, OperationalError)
+PERMANENT: Kinds = (
+    # kombu: EncodeError is a SerializationError, ContentDisallowed a SerializerNotInstalled.
+    SerializationError,
+    SerializerNotInstalled,
+    QueueNotFound,
+    NotRegistered,
+    # A bug does not pass by itself.
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    NameError,
+    NotImplementedError,
+)
+
+
+def classify(exc: BaseException, connection_errors: Kinds = ()) -> DeliveryError:
+    """Return the delivery error that an exception, with what caused it, amounts to.
+
+    ``connection_errors`` are those that the connection at hand can recover from.
+    """
+    for link in chain(exc):
+        if isinstance(link, DeliveryError):
+            return link
+        if _passes(link, connection_errors):
+            return DeliveryFailed(describe(link))
+        if isinstance(link, PERMANENT):
+            return DeliveryImpossible(describe(link))
+    return DeliveryFailed(describe(exc))
+
+
+def is_connection_error(exc: BaseException, connection_errors: Kinds = ()) -> bool:
+    """Answer whether an exception, or what caused it, came from the connection."""
+    return any(_passes(link, connection_errors) for link in chain(exc))
+
+
+def describe(exc: BaseException) -> str:
+    """Return the type and the text of an exception on one line."""
+    text = " ".join(str(exc).split())
+    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
+
+
+def chain(exc: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and what it came from, outermost first.
+
+    What is innermost says least: kombu opens channels inside ``except IndexError``.
+    """
+    seen: set[int] = set()
+    link: BaseException | None = exc
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
+def _passes(exc: BaseException, connection_errors: Kinds) -> bool:
+    # kombu's Redis transport lists KeyError among its connection errors; to us it is a bug.
+    kinds = tuple(kind for kind in connection_errors if not issubclass(kind, LookupError))
+    return isinstance(exc, TRANSIENT + kinds)

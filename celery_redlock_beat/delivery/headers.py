@@ -1,0 +1,100 @@
+"""What a message tells of its tick, and how a task reads it; changes nothing the user owns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from celery import current_task
+
+if TYPE_CHECKING:
+    from celery.beat import ScheduleEntry
+
+    from celery_redlock_beat.ledger import Grant
+
+TICK = "redlock_tick"
+ENTRY = "redlock_entry"
+FENCE = "redlock_fence"
+ATTEMPT = "redlock_attempt"
+PASSED_OVER = "redlock_passed_over"
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentTick:
+    """The tick that a running task was sent for.
+
+    ``fence`` rises with every grant; ``attempt`` counts the grants of this tick from 1;
+    ``passed_over`` is how many earlier ticks were skipped in its favour.
+    """
+
+    entry: str
+    instant: datetime
+    fence: int
+    attempt: int
+    passed_over: int
+
+
+def message_for(
+    entry: ScheduleEntry, grant: Grant, namespace: str, passed_over: int
+) -> ScheduleEntry:
+    """Return a private copy of an entry that carries its tick.
+
+    Options, headers and arguments are copies too, as deep as Celery writes into them (its 5.7
+    sets a header in place). A ``task_id`` that the user fixed is kept.
+    """
+    options = dict(entry.options or {})
+    if not options.get("task_id"):
+        options["task_id"] = grant.tick.task_id(namespace)
+    options["headers"] = _headers(options.get("headers"), grant, passed_over)
+    copy = _copy(entry)
+    copy.options = options
+    copy.args = _copy_container(entry.args)
+    copy.kwargs = _copy_container(entry.kwargs)
+    return copy
+
+
+def current_tick() -> CurrentTick | None:
+    """Return the tick of the running periodic task, or ``None`` outside of one.
+
+    A retry of the task keeps it; tasks that the task sends do not have it.
+    """
+    request = getattr(current_task, "request", None) if current_task else None
+    if request is None:
+        return None
+    # Protocol 2 spreads headers over the request; protocol 1 and eager mode keep them together.
+    told: dict[str, Any] = {**vars(request), **(getattr(request, "headers", None) or {})}
+    if TICK not in told:
+        return None
+    return CurrentTick(
+        entry=str(told.get(ENTRY, "")),
+        instant=datetime.fromisoformat(told[TICK]),
+        fence=int(told.get(FENCE, 0)),
+        attempt=int(told.get(ATTEMPT, 0)),
+        passed_over=int(told.get(PASSED_OVER, 0)),
+    )
+
+
+def _headers(given: Any, grant: Grant, passed_over: int) -> dict[str, Any]:
+    return {
+        "periodic_task_name": grant.tick.entry,
+        "celery_beat_task": True,
+        **(given or {}),
+        TICK: grant.tick.instant.isoformat(timespec="microseconds"),
+        ENTRY: grant.tick.entry,
+        FENCE: grant.fence,
+        ATTEMPT: grant.attempt,
+        PASSED_OVER: passed_over,
+    }
+
+
+def _copy(entry: ScheduleEntry) -> ScheduleEntry:
+    # Not copy.copy(): Celery's __reduce__ rebuilds an entry without its app and without what a
+    # subclass has added.
+    twin = object.__new__(type(entry))
+    twin.__dict__.update(vars(entry))
+    return twin
+
+
+def _copy_container(value: Any) -> Any:
+    return value.copy() if isinstance(value, (dict, list)) else value
