@@ -1,0 +1,114 @@
+"""Put a node together from the settings: it chooses the parts, and connects to nothing."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from celery_redlock_beat.clock import LedgerClock, wall_micros
+from celery_redlock_beat.delivery.enqueue import Enqueue
+from celery_redlock_beat.delivery.publish import AtMostOnce, Publish
+from celery_redlock_beat.dispatch import Dispatcher
+from celery_redlock_beat.due import DueQueue
+from celery_redlock_beat.ledger.memory import MemoryLedger, MemoryServer
+from celery_redlock_beat.ledger.redis import RedisLedger
+from celery_redlock_beat.node import Node
+from celery_redlock_beat.store.client import locate
+from celery_redlock_beat.store.eviction import eviction_warning
+from celery_redlock_beat.ticks import SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from celery import Celery
+
+    from celery_redlock_beat.delivery import Delivery, Send
+    from celery_redlock_beat.entries import RedlockEntry
+    from celery_redlock_beat.ledger import Ledger
+    from celery_redlock_beat.settings import Settings
+    from celery_redlock_beat.store.client import Server
+    from celery_redlock_beat.ticks import Event, Micros
+
+logger = logging.getLogger(__name__)
+
+
+def micros(seconds: float) -> Micros:
+    """Convert seconds to whole microseconds."""
+    return round(seconds * SECOND)
+
+
+def assemble(
+    app: Celery,
+    settings: Settings,
+    *,
+    send: Send,
+    entry_of: Callable[[str], RedlockEntry | None],
+    observe: Callable[[Event], None],
+) -> Node:
+    """Return a node for this app; raise ``SettingError`` where no ledger can be found."""
+    server = locate(app, settings)
+    clock = LedgerClock()
+    ledger = _ledger(server, settings, clock)
+    dispatcher = Dispatcher(
+        ledger,
+        _delivery(app, settings, server, ledger, send),
+        clock,
+        DueQueue(_report_fault),
+        entry_of,
+        namespace=settings.namespace,
+        lease=micros(settings.lease),
+        observe=observe,
+    )
+    return Node(dispatcher, micros(settings.poll), lambda: _warn_of_eviction(server))
+
+
+def delivery_name(settings: Settings, server: Server) -> str:
+    """Return in words how a message will leave."""
+    if server.is_broker:
+        return "enqueue (message and settlement in one step)"
+    if settings.delivery == "at_most_once":
+        return "publish, at most once"
+    return "publish, at least once with the same task id"
+
+
+def _ledger(server: Server, settings: Settings, clock: LedgerClock) -> Ledger:
+    if server.is_memory:
+        logger.warning("The ledger is in this process's memory: for tests, not for several nodes.")
+        memory = MemoryServer(wall_micros)
+        return MemoryLedger(
+            memory, node=uuid4().hex, lease=micros(settings.lease), hold_down=0, clock=clock
+        )
+    return RedisLedger(
+        server.connect,
+        clock,
+        settings.namespace,
+        prefix=server.prefix,
+        lease=micros(settings.lease),
+        socket_timeout=micros(settings.socket_timeout),
+        hold_down=micros(settings.hold_down),
+    )
+
+
+def _delivery(
+    app: Celery, settings: Settings, server: Server, ledger: Ledger, send: Send
+) -> Delivery:
+    if server.is_broker:
+        return Enqueue(app, ledger, send, settings.socket_timeout)
+    if server.why_not:
+        logger.info("Messages are published, not enqueued by the ledger: %s", server.why_not)
+    if settings.delivery == "at_most_once":
+        return AtMostOnce(app, ledger, send, settings.socket_timeout)
+    return Publish(app, send, settings.socket_timeout)
+
+
+def _report_fault(name: str, exc: Exception) -> None:
+    logger.error("%r: its schedule failed, it is tried again in a minute", name, exc_info=exc)
+
+
+def _warn_of_eviction(server: Server) -> None:
+    if server.is_memory:
+        return
+    warning = eviction_warning(server.connect())
+    if warning:
+        logger.warning(warning)

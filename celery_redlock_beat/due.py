@@ -1,0 +1,232 @@
+"""Which ticks are due, which come next, and which are too late to send; the time is an argument.
+
+Pure: it knows no Redis, no clock and no Celery entry. Entries on equal timetables share one place
+in the heap, so that 10,000 entries on 30 crontabs cost 30 computations.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING
+
+from celery_redlock_beat.ledger import Ask
+from celery_redlock_beat.ticks import SECOND, Micros, Reason, Tick
+from celery_redlock_beat.timetables.opaque import Opaque
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from celery_redlock_beat.ticks import Timetable
+
+CHUNK = 20
+"""Ticks of one entry in one call, so that one long backlog does not hold up the others."""
+FAULT_PAUSE: Micros = 60 * SECOND
+PAUSED_PAUSE: Micros = SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What happens to late ticks: which are sent, how far back, how late at most.
+
+    ``tolerance`` is how late a tick may be and still count as on time, for ``catch_up="none"``.
+    """
+
+    catch_up: str = "latest"
+    window: Micros = 86_400 * SECOND
+    grace: Micros | None = None
+    tolerance: Micros = 10 * SECOND
+
+
+@dataclass(slots=True)
+class Slot:
+    """An entry's place in the queue: ``cursor`` is the highest mark that the ledger answered."""
+
+    name: str
+    timetable: Timetable | Opaque
+    policy: Policy
+    cursor: Micros = 0
+    since: Micros = 0
+    retry_at: Micros = 0
+
+    def refusal(self, tick: Micros, now: Micros) -> Reason | None:
+        """Return why a granted tick must not be sent, or ``None``."""
+        if tick < self.since:
+            return Reason.BEFORE_REGISTRATION
+        late = now - tick
+        if self.policy.grace is not None and late > self.policy.grace:
+            return Reason.GRACE
+        allowed = {"none": self.policy.tolerance, "all": self.policy.window}
+        if late > allowed.get(self.policy.catch_up, late):
+            return Reason.WINDOW
+        return None
+
+    def passed_over(self, previous: Micros, tick: Micros) -> dict[Reason, int]:
+        """Count the ticks strictly between the previous mark and ``tick``, by reason."""
+        if isinstance(self.timetable, Opaque):
+            return {}
+        border = min(self.since, tick)
+        before = self.timetable.count_between(previous, border).number
+        after = self.timetable.count_between(max(previous, border - 1), tick).number
+        reason = Reason.WINDOW if self.policy.catch_up == "all" else Reason.SUPERSEDED
+        counts = {Reason.BEFORE_REGISTRATION: before, reason: after}
+        return {reason: number for reason, number in counts.items() if number}
+
+
+@dataclass(slots=True)
+class _Group:
+    """The entries on one timetable, and what it last answered: its newest tick and its next."""
+
+    timetable: Timetable | Opaque
+    members: dict[str, None] = field(default_factory=dict)
+    newest: Micros | None = None
+    next: Micros = 0
+
+
+class DueQueue:
+    """Tell which ticks to ask for, ascending per entry, and when to look again."""
+
+    def __init__(self, on_fault: Callable[[str, Exception], None]) -> None:
+        self._on_fault = on_fault
+        self._slots: dict[str, Slot] = {}
+        self._groups: dict[object, _Group] = {}
+        self._heap: list[tuple[Micros, int, _Group]] = []
+        self._order = count()
+        self._pending: dict[str, None] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._slots
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(self._slots.values())
+
+    def get(self, name: str) -> Slot | None:
+        """Return the entry's slot, or ``None``."""
+        return self._slots.get(name)
+
+    def put(self, slot: Slot) -> None:
+        """Add an entry, or replace it."""
+        self.discard(slot.name)
+        self._slots[slot.name] = slot
+        group = self._groups.get(slot.timetable)
+        if group is None:
+            group = self._groups[slot.timetable] = _Group(slot.timetable)
+            self._push(0, group)
+        group.members[slot.name] = None
+        self._pending[slot.name] = None
+
+    def discard(self, name: str) -> None:
+        """Forget an entry."""
+        slot = self._slots.pop(name, None)
+        if slot is None:
+            return
+        self._pending.pop(name, None)
+        group = self._groups[slot.timetable]
+        del group.members[name]
+        if not group.members:
+            del self._groups[slot.timetable]
+
+    def advance(self, name: str, mark: Micros) -> None:
+        """Move an entry's cursor to a mark that the ledger answered; cursors never fall."""
+        slot = self._slots.get(name)
+        if slot and mark > slot.cursor:
+            slot.cursor = mark
+
+    def defer(self, name: str, until: Micros) -> None:
+        """Do not ask for an entry before ``until``."""
+        if name in self._slots:
+            self._slots[name].retry_at = until
+
+    def is_superseded(self, slot: Slot, tick: Micros) -> bool:
+        """Whether a newer tick of the entry is due and its policy sends only the newest."""
+        newest = self._groups[slot.timetable].newest
+        return slot.policy.catch_up != "all" and newest is not None and newest > tick
+
+    def asks(self, now: Micros, most: int) -> list[Ask]:
+        """Return at most ``most`` ticks that are due and not known to be settled."""
+        self._awake(now)
+        asks: list[Ask] = []
+        for name in list(self._pending):
+            slot = self._slots[name]
+            if slot.retry_at > now:
+                continue
+            wanted = self._wanted(slot, now, most - len(asks))
+            if wanted:
+                asks += wanted
+                # Behind the others, so that a backlog takes turns with them.
+                del self._pending[name]
+                self._pending[name] = None
+            elif slot.retry_at <= now:
+                del self._pending[name]
+            if len(asks) >= most:
+                break
+        return asks
+
+    def next_look(self) -> Micros | None:
+        """Return the instant at which something may become due, or ``None`` for never."""
+        instants = [self._slots[name].retry_at for name in self._pending]
+        if self._heap:
+            instants.append(self._heap[0][0])
+        return min(instants, default=None)
+
+    def _awake(self, now: Micros) -> None:
+        while self._heap and self._heap[0][0] <= now:
+            _, _, group = heapq.heappop(self._heap)
+            if self._groups.get(group.timetable) is not group:
+                continue
+            self._pending |= group.members
+            if not isinstance(group.timetable, Opaque):
+                self._look(group, group.timetable, now)
+                self._push(group.next, group)
+
+    def _look(self, group: _Group, timetable: Timetable, now: Micros) -> None:
+        group.newest, group.next = None, now + FAULT_PAUSE
+        try:
+            group.newest = timetable.latest_until(now)
+            following = timetable.next_after(now)
+        except Exception as exc:  # noqa: BLE001 - a schedule is user code: it must not stop others
+            for name in group.members:
+                self._fault(name, exc, now)
+        else:
+            group.next = following if following is not None else now + 365 * 86_400 * SECOND
+
+    def _wanted(self, slot: Slot, now: Micros, most: int) -> list[Ask]:
+        try:
+            if isinstance(slot.timetable, Opaque):
+                return self._opaque(slot, slot.timetable, now)
+            instants = self._instants(slot, slot.timetable, now, most)
+            return [Ask(Tick(slot.name, at), at) for at in instants]
+        except Exception as exc:  # noqa: BLE001 - a schedule is user code: it must not stop others
+            self._fault(slot.name, exc, now)
+            return []
+
+    def _instants(self, slot: Slot, timetable: Timetable, now: Micros, most: int) -> list[Micros]:
+        newest = self._groups[timetable].newest
+        if newest is None or newest <= slot.cursor:
+            return []
+        if slot.policy.catch_up != "all":
+            return [newest]
+        instants: list[Micros] = []
+        at = max(slot.cursor, slot.since - 1, now - slot.policy.window)
+        while len(instants) < min(most, CHUNK):
+            following = timetable.next_after(at)
+            if following is None or following > newest:
+                break
+            instants.append(at := following)
+        # The newest due tick is always asked for, even where it will not be sent.
+        return instants or [newest]
+
+    def _opaque(self, slot: Slot, timetable: Opaque, now: Micros) -> list[Ask]:
+        is_due, look_again = timetable.check(slot.cursor, now)
+        if is_due:
+            return [Ask(Tick(slot.name, now), now, expected=slot.cursor)]
+        self._push(max(look_again, now + 1000), self._groups[slot.timetable])
+        return []
+
+    def _fault(self, name: str, exc: Exception, now: Micros) -> None:
+        self._slots[name].retry_at = now + FAULT_PAUSE
+        self._on_fault(name, exc)
+
+    def _push(self, instant: Micros, group: _Group) -> None:
+        heapq.heappush(self._heap, (instant, next(self._order), group))

@@ -1,0 +1,155 @@
+"""An entry of the schedule: Celery's ScheduleEntry with our policies; it knows no time."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from celery.beat import ScheduleEntry
+from kombu.utils.functional import reprcall
+
+from celery_redlock_beat.errors import ConfigurationError, EntryError
+from celery_redlock_beat.ticks import CATCH_UP
+from celery_redlock_beat.timetables.cron import cron
+
+if TYPE_CHECKING:
+    from celery import Celery
+
+STOCK_KEYS = frozenset({"task", "schedule", "args", "kwargs", "options", "relative"})
+POLICY_KEYS = frozenset({"catch_up"})
+STATE_KEYS = frozenset({"name", "app", "last_run_at", "total_run_count"})
+TIMES = (date, datetime, time, timedelta)
+STABLE_TYPES = (str, bytes, int, float, complex, Decimal, UUID, Enum, *TIMES)
+
+
+class RedlockEntry(ScheduleEntry):  # type: ignore[misc]
+    """A periodic task, as in ``beat_schedule``; a string as its schedule is a cron string.
+
+    ``catch_up`` is ``"latest"``, ``"all"``, ``"none"``, or ``None`` for the setting's value.
+    ``last_run_at`` and ``total_run_count`` are kept for subclasses and plugins; what was sent is
+    decided by the ledger alone.
+    """
+
+    catch_up: str | None = None
+
+    def __init__(  # noqa: PLR0917, PLR0913 - Celery's own signature, extended
+        self,
+        name: str | None = None,
+        task: str | None = None,
+        last_run_at: datetime | None = None,
+        total_run_count: int | None = None,
+        schedule: Any = None,
+        args: Any = (),
+        kwargs: Any = None,
+        options: Any = None,
+        relative: bool = False,  # noqa: FBT001, FBT002 - Celery's own signature
+        app: Celery | None = None,
+        catch_up: str | None = None,
+    ) -> None:
+        if isinstance(schedule, str):
+            schedule = cron(schedule)
+        if catch_up is not None and catch_up not in CATCH_UP:
+            known = ", ".join(repr(value) for value in CATCH_UP)
+            msg = f"catch_up = {catch_up!r} is not one of {known}"
+            raise ConfigurationError(msg)
+        super().__init__(
+            name, task, last_run_at, total_run_count, schedule, args, kwargs, options, relative, app
+        )
+        self.catch_up = catch_up
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as Celery does, with the policies as state."""
+        maker, values = super().__reduce__()[:2]
+        return maker, values, {"catch_up": self.catch_up}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the policies back."""
+        self.__dict__.update(state)
+
+    def update(self, other: ScheduleEntry) -> None:
+        """Take over the definition of another entry, policies included."""
+        super().update(other)
+        self.catch_up = getattr(other, "catch_up", None)
+
+    def editable_fields_equal(self, other: ScheduleEntry) -> bool:
+        """Compare the definitions, policies included."""
+        same_policies = self.catch_up == getattr(other, "catch_up", None)
+        return same_policies and bool(super().editable_fields_equal(other))
+
+
+def check_fields(name: str, fields: Any) -> None:
+    """Refuse an entry of ``beat_schedule`` that misses a key or has one nobody knows."""
+    if not isinstance(fields, Mapping):
+        raise EntryError(name, f"it must be a mapping with 'task' and 'schedule', not {fields!r}")
+    known = STOCK_KEYS | POLICY_KEYS
+    for key in fields:
+        if key not in known | STATE_KEYS:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+            raise EntryError(name, f"unknown key {key!r}; {hint}")
+    for key in ("task", "schedule"):
+        if fields.get(key) is None:
+            raise EntryError(name, f"it has no {key!r}; add that key")
+
+
+def canonical_name(name: str, fields: Any) -> str:
+    """Return a name that is the same in every process, for entries that Celery named by ``repr``.
+
+    ``add_periodic_task`` without a name takes the signature's repr. Sets are ordered anew in
+    every process, objects and functions show their address: the first are sorted here, the
+    second raise ``EntryError``, since every node would send its own copy.
+    """
+    if not isinstance(fields, Mapping):
+        return name
+    task, args, kwargs = fields.get("task"), fields.get("args") or (), fields.get("kwargs") or {}
+    if name != reprcall(task, args, kwargs):
+        return name
+    for value in [*args, *kwargs.values()]:
+        if not _is_stable(value):
+            problem = (
+                f"it has no name, and {value!r} among its arguments looks different in every "
+                "process; name it: add_periodic_task(..., name='...')"
+            )
+            raise EntryError(name, problem)
+    if not any(_holds_set(value) for value in [*args, *kwargs.values()]):
+        return name
+    parts = [_canonical(value) for value in args]
+    parts += [f"{key}={_canonical(value)}" for key, value in kwargs.items()]
+    return f"{task}({', '.join(parts)})"
+
+
+def _children(value: Any) -> list[Any] | None:
+    if isinstance(value, Mapping):
+        return [part for pair in value.items() for part in pair]
+    if isinstance(value, (list, tuple, AbstractSet)):
+        return list(value)
+    return None
+
+
+def _is_stable(value: Any) -> bool:
+    children = _children(value)
+    if children is not None:
+        return all(_is_stable(child) for child in children)
+    return value is None or isinstance(value, STABLE_TYPES)
+
+
+def _holds_set(value: Any) -> bool:
+    children = _children(value) or ()
+    return isinstance(value, AbstractSet) or any(_holds_set(child) for child in children)
+
+
+def _canonical(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{_canonical(key)}: {_canonical(item)}" for key, item in value.items())
+        return "{" + ", ".join(sorted(pairs)) + "}"
+    if isinstance(value, AbstractSet):
+        return "{" + ", ".join(sorted(_canonical(item) for item in value)) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_canonical(item) for item in value) + "]"
+    return repr(value)

@@ -1,0 +1,119 @@
+"""One node over time: passes of bounded length, outages, recoveries; it never raises."""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import TYPE_CHECKING
+
+from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
+from celery_redlock_beat.ledger import Registration
+from celery_redlock_beat.ticks import SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from celery_redlock_beat.dispatch import Dispatcher
+    from celery_redlock_beat.due import Slot
+    from celery_redlock_beat.ticks import Micros
+
+PASS: Micros = SECOND
+"""How long one pass may work before Celery's loop gets its turn."""
+MOST_BACK_OFF: Micros = SECOND
+
+logger = logging.getLogger(__name__)
+
+
+class Node:
+    """Run the dispatcher against a ledger that may be away or may have lost its memory."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, poll: Micros, on_first_contact: Callable[[], None]
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.poll = poll
+        self._on_first_contact = on_first_contact
+        self._monotonic = dispatcher.clock.monotonic
+        self._away_since: Micros | None = None
+        self._failures = 0
+        self._recovering = False
+        self._met = False
+
+    def put(self, slot: Slot) -> None:
+        """Add an entry, or replace it; it is registered in the next pass."""
+        dispatcher = self.dispatcher
+        # Known here, but not in the schedule until now: it was removed and comes back.
+        again = slot.name in dispatcher.marks and slot.name not in dispatcher.due
+        dispatcher.due.put(slot)
+        dispatcher.unregistered[slot.name] = Registration(
+            slot.name, slot.timetable.fingerprint, again=again
+        )
+
+    def discard(self, name: str) -> None:
+        """Stop sending an entry; its mark is remembered."""
+        self.dispatcher.due.discard(name)
+        self.dispatcher.unregistered.pop(name, None)
+
+    def run(self) -> Micros:
+        """Work for at most about a second; return how long to sleep, 0 if more is waiting."""
+        ends = self._monotonic() + PASS
+        try:
+            while self.dispatcher.step():
+                self._answered()
+                if self._monotonic() >= ends:
+                    return 0
+        except LedgerRecovering:
+            return self._recover()
+        except LedgerUnavailable as exc:
+            return self._away(exc)
+        self._answered()
+        return min(self.poll, self.dispatcher.next_look())
+
+    def leave(self) -> None:
+        """Give back what this node holds, over a connection of its own; quick, and idempotent."""
+        dispatcher = self.dispatcher
+        try:
+            if dispatcher.held or dispatcher.trying or dispatcher.unsettled:
+                dispatcher.leave(dispatcher.ledger.sibling())
+        finally:
+            dispatcher.delivery.close()
+
+    def _recover(self) -> Micros:
+        if not self._recovering:
+            self._recovering = True
+            logger.info("Telling the ledger what this node remembers before anything is sent.")
+            # Exchanges and bindings may be gone as well: they are declared anew.
+            self.dispatcher.delivery.reset()
+        try:
+            recovery = self.dispatcher.ledger.recover(self.dispatcher.memories())
+        except LedgerUnavailable as exc:
+            return self._away(exc)
+        for entry in recovery.refused:
+            logger.error("%r: its mark is over an hour ahead of the ledger's clock: refused", entry)
+        if recovery.wait:
+            return min(self.poll, recovery.wait)
+        self._recovering = False
+        logger.info("The ledger has heard this node: ticks are claimed from now on.")
+        for slot in self.dispatcher.due:
+            registration = Registration(slot.name, slot.timetable.fingerprint)
+            self.dispatcher.unregistered.setdefault(slot.name, registration)
+        return 0
+
+    def _away(self, exc: LedgerUnavailable) -> Micros:
+        if self._away_since is None:
+            self._away_since = self._monotonic()
+            logger.error("The ledger is away, nothing is sent until it is back: %s", exc)
+        else:
+            logger.debug("The ledger is still away: %s", exc)
+        self._failures += 1
+        longest = min(MOST_BACK_OFF, (SECOND // 10) << min(self._failures, 8))
+        return random.randint(longest // 2, longest)  # noqa: S311 - jitter, not a secret
+
+    def _answered(self) -> None:
+        if self._away_since is not None:
+            seconds = (self._monotonic() - self._away_since) / SECOND
+            logger.warning("The ledger is back after %.1f s.", seconds)
+        self._away_since, self._failures = None, 0
+        if not self._met:
+            self._met = True
+            self._on_first_contact()

@@ -1,0 +1,214 @@
+"""The scheduler that Celery's beat runs: the glue to ``celery.beat``, and nothing else."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from celery.beat import ScheduleEntry, Scheduler
+
+from celery_redlock_beat.assembly import assemble, delivery_name
+from celery_redlock_beat.entries import RedlockEntry, canonical_name, check_fields
+from celery_redlock_beat.errors import ConfigurationError, EntryError, LedgerError
+from celery_redlock_beat.observers import log
+from celery_redlock_beat.roster import Roster
+from celery_redlock_beat.settings import Settings
+from celery_redlock_beat.store.client import locate
+from celery_redlock_beat.ticks import SECOND, SENT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from celery import Celery
+    from kombu import Producer
+
+    from celery_redlock_beat.node import Node
+    from celery_redlock_beat.ticks import Event
+
+DEFAULT_FILENAME = "celerybeat-schedule"
+
+logger = logging.getLogger(__name__)
+
+
+class RedlockScheduler(Scheduler):  # type: ignore[misc]
+    """Run beat on every node: each periodic task is sent once.
+
+    Used as ``celery beat -S redlock``. Creating it, ``info`` and ``repr`` touch no network; the
+    node that does the work connects in its first ``tick``, in the process that runs it.
+    """
+
+    Entry = RedlockEntry
+    max_interval = 0.5
+
+    def __init__(self, app: Celery, *args: Any, lazy: bool = False, **kwargs: Any) -> None:
+        self.settings = Settings.from_app(app)
+        self.node: Node | None = None
+        self.roster = Roster(app, self.settings, self._put, self._discard)
+        self._from_conf: dict[str, Any] = {}
+        self._conf_names: dict[str, str] = {}
+        filename = kwargs.get("schedule_filename")
+        if not lazy:
+            locate(app, self.settings)
+            if filename and filename != DEFAULT_FILENAME:
+                logger.warning("The schedule file %s is ignored: the state is in Redis.", filename)
+        super().__init__(app, *args, lazy=lazy, **kwargs)
+
+    @property
+    def info(self) -> str:
+        """Describe ledger and delivery for beat's banner, without passwords."""
+        try:
+            server = locate(self.app, self.settings)
+        except ConfigurationError as exc:
+            return f"    . ledger -> {exc}"
+        return (
+            f"    . ledger -> {server.label} (namespace {self.settings.namespace})\n"
+            f"    . delivery -> {delivery_name(self.settings, server)}"
+        )
+
+    def setup_schedule(self) -> None:
+        """Take the entries of ``beat_schedule``, and Celery's own."""
+        self._merge_conf()
+        self.install_default_entries(self.schedule)
+        self.roster.compare(self.schedule)
+
+    def tick(self, *_args: Any, **_kwargs: Any) -> float:
+        """Send what is due; return the seconds until the next look. Never raises."""
+        try:
+            self._merge_conf()
+            if self.node is None:
+                self.node = self._assemble()
+            self.roster.compare(self.schedule)
+            wait = self.node.run()
+        except Exception:
+            logger.exception("This pass failed; the next one goes on")
+            return float(self.settings.poll)
+        return min(wait / SECOND, self.settings.poll, self.max_interval)
+
+    def close(self) -> None:
+        """Give back what this node holds, so that nobody waits for its lease. May be called twice.
+
+        Also called inside a signal handler, perhaps in the middle of a publish: it speaks on a
+        connection of its own.
+        """
+        super().close()
+        if self.node is None:
+            return
+        try:
+            self.node.leave()
+        except LedgerError as exc:
+            logger.warning("What this node holds becomes free when its lease ends: %s", exc)
+
+    def add(self, **kwargs: Any) -> RedlockEntry:
+        """Add an entry; it is taken in with the next pass."""
+        self.roster.must_compare_all = True
+        entry: RedlockEntry = super().add(**kwargs)
+        return entry
+
+    def update_from_dict(self, dict_: Mapping[str, Any]) -> None:
+        """Add or replace entries; they are taken in with the next pass. A bad one is left out."""
+        self.roster.must_compare_all = True
+        for name, fields in dict_.items():
+            entry = self._entry_from(name, fields)
+            if entry:
+                self.schedule[entry.name] = entry
+
+    def merge_inplace(self, b: Mapping[str, Any]) -> None:
+        """Make the schedule equal to ``b``; entries that stay keep their identity."""
+        wanted = [self._entry_from(name, fields) for name, fields in b.items()]
+        entries = {entry.name: entry for entry in wanted if entry}
+        for name in set(self.schedule) - set(entries):
+            del self.schedule[name]
+        for name, entry in entries.items():
+            self._set(name, entry)
+
+    def set_schedule(self, schedule: dict[str, RedlockEntry]) -> None:
+        """Take another dict as the schedule."""
+        self.roster.must_compare_all = True
+        self.data = schedule
+
+    schedule = property(Scheduler.get_schedule, set_schedule)
+
+    def send(self, entry: ScheduleEntry, producer: Producer) -> None:
+        """Send through Celery's own ``apply_entry``, and raise what that only logs."""
+        failures: list[Exception] = []
+        untyped: Any = self
+        apply_async = untyped.apply_async
+
+        def apply_and_tell(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return apply_async(*args, **kwargs)
+            except Exception as exc:
+                failures.append(exc)
+                raise
+
+        # On the instance and for this one call: apply_entry itself may be wrapped or overridden.
+        untyped.apply_async = apply_and_tell
+        try:
+            self.apply_entry(entry, producer=producer)
+        finally:
+            del untyped.apply_async
+        if failures:
+            raise failures[0]
+
+    def _assemble(self) -> Node:
+        node = assemble(
+            self.app,
+            self.settings,
+            send=self.send,
+            entry_of=self.roster.entry_of,
+            observe=self._observe,
+        )
+        for slot in self.roster.slots():
+            node.put(slot)
+        return node
+
+    def _put(self, slot: Any) -> None:
+        if self.node:
+            self.node.put(slot)
+
+    def _discard(self, name: str) -> None:
+        if self.node:
+            self.node.discard(name)
+
+    def _observe(self, event: Event) -> None:
+        entry = self.roster.entry_of(event.tick.entry)
+        if entry and event.outcome == SENT:
+            entry.last_run_at = event.tick.instant
+            entry.total_run_count += 1
+        log.write(event)
+
+    def _merge_conf(self) -> None:
+        """Follow ``beat_schedule``, to which ``add_periodic_task`` adds at any time."""
+        configured = self.app.conf.beat_schedule
+        if self._from_conf == configured:
+            return
+        self.roster.must_compare_all = True
+        for name in set(self._from_conf) - set(configured):
+            self.schedule.pop(self._conf_names.pop(name, name), None)
+        for name, fields in configured.items():
+            if self._from_conf.get(name) is not fields:
+                entry = self._entry_from(name, fields)
+                if entry:
+                    self._conf_names[name] = entry.name
+                    self._set(entry.name, entry)
+        self._from_conf = dict(configured)
+
+    def _set(self, name: str, entry: RedlockEntry) -> None:
+        self.roster.must_compare_all = True
+        if name in self.schedule:
+            self.schedule[name].update(entry)
+        else:
+            self.schedule[name] = entry
+
+    def _entry_from(self, name: str, fields: Any) -> RedlockEntry | None:
+        try:
+            if isinstance(fields, ScheduleEntry):
+                return cast("RedlockEntry", self._maybe_entry(name, fields))
+            name = canonical_name(name, fields)
+            check_fields(name, fields)
+            return cast("RedlockEntry", self._maybe_entry(name, fields))
+        except EntryError as exc:
+            self.roster.fault(exc)
+        except Exception as exc:  # noqa: BLE001 - one bad entry does not stop the others
+            self.roster.fault(EntryError(name, str(exc)))
+        return None

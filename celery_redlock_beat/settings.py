@@ -1,0 +1,246 @@
+"""What the user's Celery configuration says about us, read once into a frozen object.
+
+Nothing here connects, imports Redis, or keeps hold of the app.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakSet
+
+from celery_redlock_beat.errors import SettingError
+from celery_redlock_beat.ticks import CATCH_UP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from celery import Celery
+
+PREFIX = "redlock_beat_"
+NAMELESS = "celery"
+LONGEST = 10 * 365.25 * 86400  # ten years: more is a wrong unit
+
+logger = logging.getLogger(__name__)
+_told_nameless: WeakSet[Any] = WeakSet()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Settings:
+    """The settings named ``redlock_beat_<field>``; durations are seconds.
+
+    ``cron_starting_deadline`` is Celery's own ``beat_cron_starting_deadline``. Values that cannot
+    work together raise ``SettingError``.
+    """
+
+    url: str | None = None
+    namespace: str = NAMELESS
+    delivery: Literal["auto", "at_most_once"] = "auto"
+    lease: float = 5.0
+    socket_timeout: float = 1.0
+    poll: float = 0.5
+    hold_down: float = 3.0
+    catch_up: Literal["latest", "all", "none"] = "latest"
+    catch_up_window: float = 86400.0
+    strict: bool = False
+    cron_starting_deadline: float | None = None
+
+    @classmethod
+    def from_app(cls, app: Celery) -> Settings:
+        """Read the configuration of ``app``; raise ``SettingError`` for what cannot work."""
+        found = _find(app)
+        values = {name: _checked(key, value, PARSERS[name]) for name, (key, value) in found.items()}
+        if values.get("namespace") is None:
+            values["namespace"] = _name_of(app)
+        if "hold_down" not in values:
+            noticed = sum(values.get(name, _DEFAULTS[name]) for name in ("socket_timeout", "poll"))
+            values["hold_down"] = max(_DEFAULTS["hold_down"], 2 * noticed)
+        deadline = app.conf.get("beat_cron_starting_deadline")
+        if deadline is not None:
+            deadline = _checked("beat_cron_starting_deadline", deadline, _seconds)
+        return cls(**values, cron_starting_deadline=deadline)
+
+    def __post_init__(self) -> None:
+        """Refuse values that cannot work together."""
+        if self.lease <= self.socket_timeout:
+            raise self._clash("lease", "must be longer than redlock_beat_socket_timeout")
+        if self.poll > self.lease / 2:
+            raise self._clash("poll", "must be at most half of redlock_beat_lease")
+        if self.hold_down <= self.socket_timeout + self.poll:
+            needed = "must be longer than redlock_beat_socket_timeout plus redlock_beat_poll"
+            raise self._clash("hold_down", f"{needed} (left out, it is derived from them)")
+
+    def _clash(self, name: str, rule: str) -> SettingError:
+        durations = ("lease", "socket_timeout", "poll", "hold_down")
+        present = ", ".join(f"{PREFIX}{each} = {getattr(self, each):g}" for each in durations)
+        return SettingError(f"{PREFIX}{name} {rule}: change one of {present}")
+
+    def __repr__(self) -> str:
+        """Show every setting, but no password."""
+        shown = {each.name: getattr(self, each.name) for each in fields(self)}
+        shown["url"] = self.url and mask(self.url)
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+def mask(url: str) -> str:
+    """Return a URL, or Sentinel's list of them, without its passwords.
+
+    A password may hold any separator unescaped, so what might belong to one is hidden with it.
+    """
+    if "://" not in url:
+        return "***"
+    return "".join(_mask_one(part) for part in re.split(r"(?<=[;,])(?=\s*[\w+.-]+://)", url))
+
+
+def _mask_one(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    secret, at, place = rest.rpartition("@")
+    user, colon, _ = secret.partition(":")
+    shown = f"{user}:***" if colon else "***"
+    place = re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token)[^=&]*=)[^&;,]*", r"\1***", place)
+    return f"{scheme}://{shown if at else ''}{at}{place}"
+
+
+def _find(app: Celery) -> dict[str, tuple[str, Any]]:
+    """Return what is set, by field: the name as the user spelt it, and the value.
+
+    Celery knows no foreign settings, so it translates no case or prefix for them, and its versions
+    disagree on whether a change or a prefixed name wins; the first of its maps wins here.
+    """
+    app.conf.get(f"{PREFIX}url")  # the first question makes Celery load the configuration
+    found: dict[str, tuple[str, Any]] = {}
+    for mapping in app.conf.maps:
+        here: dict[str, tuple[str, Any]] = {}
+        for name, key in _names(mapping, app.namespace or NAMELESS):
+            other, value = here.setdefault(name, (key, mapping[key]))
+            if other != key and value != mapping[key]:
+                raise SettingError(f"{other} and {key} are one setting with two values: keep one")
+        found = here | found
+    return found
+
+
+def _names(mapping: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
+    """Yield each of our settings in one map as its field and its spelling; refuse unknown ones."""
+    namespace = namespace.lower().rstrip("_") + "_"
+    for key in mapping:
+        name = str(key).lower().removeprefix(namespace)
+        if name.startswith(PREFIX):
+            name = name.removeprefix(PREFIX)
+            if name not in PARSERS:
+                raise SettingError(_unknown(key, name))
+            yield name, key
+
+
+def _unknown(key: str, name: str) -> str:
+    near = difflib.get_close_matches(name, PARSERS, n=1)
+    known = near or list(PARSERS)
+    spelt = [
+        key[: len(key) - len(name)] + (each.upper() if key.isupper() else each) for each in known
+    ]
+    return f"{key} is no setting: " + (
+        f"did you mean {spelt[0]}?" if near else f"there are {', '.join(spelt)}"
+    )
+
+
+def _name_of(app: Celery) -> str:
+    """Return the app's own name as its namespace; tell an app without one, once."""
+    if app.main and app.main != "__main__":
+        key = f"{PREFIX}namespace (by default the app's name)"
+        return str(_checked(key, app.main, _namespace))
+    app = getattr(app, "_get_current_object", lambda: app)()  # a proxy cannot be remembered weakly
+    if app not in _told_nameless:
+        _told_nameless.add(app)
+        logger.warning(
+            "The app has no name, so its namespace is %r: two such apps on one Redis would take "
+            "each other's ticks. Name it, as in Celery('shop'), or set %snamespace.",
+            NAMELESS,
+            PREFIX,
+        )
+    return NAMELESS
+
+
+def _checked(key: str, value: object, parse: Callable[[object], Any]) -> Any:
+    try:
+        return parse(value)
+    except ValueError as problem:
+        raise SettingError(f"{key} = {_shown(value, secret=parse is _url)} {problem}") from None
+
+
+def _shown(value: object, *, secret: bool) -> str:
+    if isinstance(value, str):
+        return repr(mask(value)) if secret or "://" in value else repr(value)
+    return f"<{type(value).__name__}>" if secret else repr(value)
+
+
+def _url(value: object) -> str | None:
+    if value is None or (isinstance(value, str) and re.fullmatch(r"[\w+.-]+://\S*", value)):
+        return value
+    raise ValueError("is no URL: write one such as 'redis://host:6379/0', or leave it out")
+
+
+def _namespace(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise ValueError("is no name: write a text such as 'shop', or leave it out")
+    if any(each in "{}" or each.isspace() or not each.isprintable() for each in value):
+        raise ValueError(
+            "may not contain braces, spaces or control characters: write one such as 'shop'"
+        )
+    return value
+
+
+def _seconds(value: object) -> float:
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("is no duration: give seconds as a number, or a timedelta")  # noqa: TRY004
+    if not 0 <= value <= LONGEST:
+        raise ValueError("is out of range: give a duration between 0 and ten years")
+    return float(value)
+
+
+def _some_seconds(value: object) -> float:
+    if not (seconds := _seconds(value)):
+        raise ValueError("is no time at all: give a duration of more than 0 seconds")
+    return seconds
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError("is neither True nor False: write one of them, without quotes")
+
+
+def _one_of(*allowed: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        if isinstance(value, str) and value in allowed:
+            return value
+        near = difflib.get_close_matches(str(value).lower(), allowed, n=1)
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"write one of {', '.join(map(repr, allowed))}"
+        )
+        raise ValueError(f"is not understood: {hint}")
+
+    return parse
+
+
+PARSERS: dict[str, Callable[[object], Any]] = {
+    "url": _url,
+    "namespace": _namespace,
+    "delivery": _one_of("auto", "at_most_once"),
+    "lease": _some_seconds,
+    "socket_timeout": _some_seconds,
+    "poll": _some_seconds,
+    "hold_down": _some_seconds,
+    "catch_up": _one_of(*CATCH_UP),
+    "catch_up_window": _some_seconds,
+    "strict": _flag,
+}
+_DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}

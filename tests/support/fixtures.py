@@ -1,0 +1,62 @@
+"""The fixtures of real servers: each asks for what it needs by name, and ends what it started.
+
+No fixture is used without being named by a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.proxy import Proxy
+from support.rabbitmq import RabbitMQ, find_rabbitmq
+from support.requirements import require
+from support.servers import SentinelTrio, Server, have_server
+
+
+@pytest.fixture
+def redis_server() -> Iterator[Server]:
+    """Start a fresh server for one test, which may kill it; it keeps its data in an AOF."""
+    require("redis-server", have_server())
+    with Server(appendonly=True) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def session_redis() -> Iterator[Server]:
+    """Start the server behind ``shared_redis``; tests use that."""
+    require("redis-server", have_server())
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def shared_redis(session_redis: Server) -> Server:
+    """Give one test the shared server, emptied; it must not be stopped or reconfigured."""
+    with session_redis.client() as client:
+        client.flushall()
+    return session_redis
+
+
+@pytest.fixture
+def proxy(redis_server: Server) -> Iterator[Proxy]:
+    """Put a proxy in front of ``redis_server``."""
+    with Proxy(redis_server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def sentinels() -> Iterator[SentinelTrio]:
+    """Start a master, a replica and three Sentinels for one test."""
+    require("redis-server", have_server())
+    with SentinelTrio() as trio:
+        yield trio
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitMQ]:
+    """Start the one broker of the run; give each test queues of its own."""
+    require("rabbitmq-server", find_rabbitmq() is not None)
+    with RabbitMQ() as broker:
+        yield broker

@@ -1,0 +1,357 @@
+"""The line, on a ledger in memory: what a node does with what it is granted."""
+
+import pytest
+from support.fleet import LEASE, START, Fleet
+
+from celery_redlock_beat.delivery import Delivered
+from celery_redlock_beat.dispatch import MOST_ATTEMPTS, ORPHAN_LEASES
+from celery_redlock_beat.errors import (
+    BrokerUnreachable,
+    DeliveryFailed,
+    DeliveryImpossible,
+    LedgerUnavailable,
+)
+from celery_redlock_beat.ledger import Ask
+from celery_redlock_beat.ticks import SECOND, Tick
+from celery_redlock_beat.timetables.interval import Interval
+
+
+@pytest.fixture
+def fleet():
+    return Fleet()
+
+
+@pytest.fixture
+def node(fleet):
+    return fleet.add()
+
+
+def raising(exc):
+    def before(_tick):
+        raise exc
+
+    return before
+
+
+def test_a_due_tick_is_sent_once_by_one_of_the_nodes(fleet):
+    nodes = [fleet.add() for _ in range(3)]
+    for each in nodes:
+        each.put("a")
+        each.run()
+    for _ in range(10):
+        fleet.advance(1)
+        for each in nodes:
+            each.run()
+    assert len(fleet.queue()) == 10
+    assert set(fleet.queue().values()) == {1}
+    assert fleet.totals() == {"sent": 10}
+
+
+def test_a_message_carries_the_tick_and_its_own_id(fleet, node):
+    node.put("a")
+    node.run()
+    fleet.advance(1)
+    node.run()
+    (message,) = node.delivery.messages
+    headers = message.options["headers"]
+    assert message.options["task_id"] == Tick("a", START + SECOND).task_id("tests")
+    assert headers["redlock_entry"] == "a"
+    assert headers["redlock_tick"] == "2027-01-15T08:00:01.000000+00:00"
+    assert headers["redlock_attempt"] == 1
+    assert node.entries["a"].options == {}
+
+
+def test_an_entry_never_seen_sends_nothing_of_the_past(fleet, node):
+    node.put("a", Interval(3600 * SECOND))
+    node.run()
+    assert node.events == []
+
+
+def test_after_an_outage_latest_sends_one_and_counts_the_others(fleet, node):
+    node.put("a")
+    node.run()
+    fleet.advance(8)
+    node.run()
+    assert fleet.queue() == {f"a {START + 8 * SECOND}": 1}
+    assert fleet.totals() == {"sent": 1, "skipped:superseded": 7}
+    assert node.delivery.messages[0].options["headers"]["redlock_passed_over"] == 7
+
+
+def test_after_an_outage_all_sends_each_in_order(fleet, node):
+    node.put("a", catch_up="all")
+    node.run()
+    fleet.advance(90)
+    node.run()
+    sent = [message.options["headers"]["redlock_tick"] for message in node.delivery.messages]
+    assert len(sent) == 90
+    assert sent == sorted(sent)
+    assert fleet.totals() == {"sent": 90}
+
+
+def test_after_an_outage_none_sends_only_what_is_on_time(fleet, node):
+    node.put("a", Interval(60 * SECOND), catch_up="none")
+    node.run()
+    fleet.advance(60 + 30)
+    node.run()
+    assert fleet.totals() == {"skipped:window": 1}
+
+
+def test_what_is_past_its_grace_is_settled_as_skipped_and_not_left_open(fleet, node):
+    node.put("a", Interval(60 * SECOND), grace=10 * SECOND)
+    node.run()
+    fleet.advance(60 + 11)
+    node.run()
+    assert fleet.totals() == {"skipped:grace": 1}
+    assert not fleet.server.open
+
+
+def test_a_tick_whose_node_died_is_sent_by_another_with_the_same_id(fleet):
+    dying, other = fleet.add(), fleet.add()
+    for each in (dying, other):
+        each.put("a", catch_up="all")
+        each.run()
+    fleet.advance(1)
+    tick = Tick("a", START + SECOND)
+    dying.dispatcher.ledger.claim([Ask(tick, tick.at)])
+    other.run()
+    assert other.events == []
+    fleet.advance(LEASE / SECOND)
+    other.run()
+    (taken_over,) = [event for event in other.events if event.tick == tick]
+    assert taken_over.attempt == 2
+    assert taken_over.task_id == tick.task_id("tests")
+    assert set(fleet.queue().values()) == {1}
+
+
+def test_an_orphan_is_sent_even_if_later_ticks_were_sent_meanwhile(fleet):
+    dying, other = fleet.add(), fleet.add()
+    for each in (dying, other):
+        each.put("a")
+        each.run()
+    fleet.advance(1)
+    dying.dispatcher.ledger.claim([Ask(Tick("a", fleet.now), fleet.now)])
+    for _ in range(7):
+        fleet.advance(1)
+        other.run()
+    assert len(fleet.queue()) == 8
+    assert fleet.totals() == {"sent": 8}
+
+
+def test_an_orphan_of_an_entry_that_nobody_has_is_settled_in_the_end(fleet):
+    dying, other = fleet.add(), fleet.add()
+    dying.put("gone")
+    dying.run()
+    other.run()
+    fleet.advance(1)
+    dying.dispatcher.ledger.claim([Ask(Tick("gone", fleet.now), fleet.now)])
+    fleet.advance((ORPHAN_LEASES + 1) * LEASE / SECOND)
+    other.run()
+    assert fleet.totals() == {}
+    fleet.advance(1)
+    other.run()
+    assert fleet.totals() == {"skipped:unknown_entry": 1}
+
+
+def test_a_broker_that_cannot_be_reached_costs_no_attempt_and_no_tick(fleet, node):
+    node.put("a", catch_up="all")
+    node.run()
+    node.delivery.before = raising(BrokerUnreachable("down"))
+    for _ in range(20):
+        fleet.advance(1)
+        node.run()
+    node.delivery.before = lambda _tick: None
+    fleet.advance(1)
+    node.run()
+    fleet.advance(1)
+    node.run()
+    assert len(fleet.queue()) == 22
+    assert fleet.totals() == {"sent": 22}
+
+
+def test_a_broker_that_is_not_ready_leaves_ticks_unclaimed(fleet, node):
+    node.put("a")
+    node.run()
+    node.delivery.is_ready = False
+    fleet.advance(8)
+    node.run()
+    assert not fleet.server.open
+    node.delivery.is_ready = True
+    node.run()
+    assert fleet.totals() == {"sent": 1, "skipped:superseded": 7}
+
+
+def test_under_latest_a_tick_that_waited_gives_way_to_a_newer_one(fleet, node):
+    node.put("a")
+    node.run()
+    node.delivery.before = raising(BrokerUnreachable("down"))
+    fleet.advance(1)
+    node.run()
+    fleet.advance(1)
+    node.delivery.before = lambda _tick: None
+    node.run()
+    node.run()
+    assert fleet.totals() == {"sent": 1, "skipped:superseded": 1}
+    assert fleet.queue() == {f"a {START + 2 * SECOND}": 1}
+
+
+def test_failures_that_may_pass_end_after_some_attempts(fleet, node):
+    node.put("a", Interval(3600 * SECOND))
+    node.run()
+    node.delivery.before = raising(DeliveryFailed("sometimes"))
+    fleet.advance(3600)
+    for _ in range(200):
+        node.run()
+        fleet.advance(1)
+    assert fleet.totals() == {"skipped:attempts": 1}
+    assert node.events[-1].attempt == MOST_ATTEMPTS + 1
+
+
+def test_a_failure_that_will_not_pass_is_settled_at_once_and_the_others_go_on(fleet, node):
+    node.put("bad")
+    node.put("good")
+    node.run()
+
+    def before(tick):
+        if tick.entry == "bad":
+            raise DeliveryImpossible("not serialisable")
+
+    node.delivery.before = before
+    fleet.advance(1)
+    node.run()
+    assert sorted(node.outcomes()) == [("bad", "skipped:error"), ("good", "sent")]
+    assert "not serialisable" in next(e.detail for e in node.events if e.tick.entry == "bad")
+    assert not fleet.server.open
+
+
+def test_no_message_is_settled_as_not_sent(fleet, node):
+    node.put("a")
+    node.run()
+    node.delivery.before = lambda _tick: Delivered.NOTHING
+    fleet.advance(1)
+    node.run()
+    assert node.outcomes() == [("a", "skipped:not_sent")]
+
+
+def test_a_paused_entry_is_neither_sent_nor_counted_and_goes_on_where_it_was(fleet, node):
+    node.put("a")
+    node.run()
+    fleet.server.paused["a"] = "note"
+    fleet.advance(3)
+    node.run()
+    assert node.events == []
+    assert fleet.totals() == {}
+    del fleet.server.paused["a"]
+    fleet.advance(1)
+    node.run()
+    assert fleet.totals() == {"sent": 1, "skipped:superseded": 3}
+
+
+def test_a_published_message_is_settled_even_if_the_first_answer_is_lost(fleet):
+    node = fleet.add(enqueues=False)
+    node.put("a", Interval(3600 * SECOND))
+    node.run()
+    ledger = node.dispatcher.ledger
+    settle = ledger.settle
+
+    def lost(settlements):
+        settle(settlements)
+        ledger.settle = settle
+        raise LedgerUnavailable("reply lost")
+
+    ledger.settle = lost
+    fleet.advance(3600)
+    node.node.run()
+    assert node.events == []
+    fleet.advance(1)
+    node.run()
+    assert node.outcomes() == [("a", "sent")]
+    assert len(node.delivery.messages) == 1
+    assert fleet.totals() == {"sent": 1}
+
+
+def test_a_lost_answer_to_a_claim_is_asked_for_again(fleet, node):
+    node.put("a")
+    node.run()
+    ledger = node.dispatcher.ledger
+    claim = ledger.claim
+
+    def lost(asks, cursor=0):
+        claim(asks, cursor)
+        ledger.claim = claim
+        raise LedgerUnavailable("reply lost")
+
+    ledger.claim = lost
+    fleet.advance(1)
+    node.node.run()
+    node.run()
+    assert node.outcomes() == [("a", "sent")]
+    assert node.events[0].attempt == 1
+
+
+def test_an_enqueue_without_an_answer_is_not_tried_again_by_its_node(fleet, node):
+    node.put("a")
+    node.run()
+    tried = []
+
+    def before(tick):
+        tried.append(tick)
+        raise LedgerUnavailable("reply lost")
+
+    node.delivery.before = before
+    fleet.advance(1)
+    node.node.run()
+    fleet.advance(0.1)
+    node.node.run()
+    assert len(tried) == 1
+    node.delivery.before = lambda _tick: None
+    fleet.advance(LEASE / SECOND)
+    node.run()
+    assert f"a {START + SECOND}" in fleet.queue()
+
+
+def test_a_grant_whose_lease_is_over_is_not_tried(fleet, node):
+    node.put("a", Interval(3600 * SECOND))
+    node.put("b", Interval(3600 * SECOND))
+    node.run()
+
+    def slow(_tick):
+        fleet.advance(LEASE / SECOND + 1)
+
+    node.delivery.before = slow
+    fleet.advance(3600)
+    node.node.run()
+    tried = [message.name for message in node.delivery.messages]
+    assert len(tried) == 1
+    node.delivery.before = lambda _tick: None
+    node.run()
+    assert set(fleet.queue().values()) == {1}
+    assert len(fleet.queue()) == 2
+
+
+def test_who_leaves_gives_back_what_it_holds(fleet):
+    leaving, other = fleet.add(), fleet.add()
+    for each in (leaving, other):
+        each.put("a")
+        each.put("b")
+        each.run()
+
+    def interrupted(_tick):
+        raise SystemExit
+
+    leaving.delivery.before = interrupted
+    fleet.advance(1)
+    with pytest.raises(SystemExit):
+        leaving.node.run()
+    leaving.node.leave()
+    leaving.node.leave()
+    other.run()
+    other.run()
+    assert sorted(other.outcomes()) == [("a", "sent"), ("b", "sent")]
+    assert {event.attempt for event in other.events} == {1}
+
+
+def test_who_leaves_without_holding_anything_says_nothing_to_the_ledger(fleet, node):
+    node.run()
+    node.dispatcher.ledger.sibling = None
+    node.node.leave()
+    assert node.delivery.closed == 1

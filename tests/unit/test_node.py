@@ -1,0 +1,113 @@
+"""A node over time: outages, recoveries, entries that come and go."""
+
+import logging
+
+import pytest
+from support.fleet import START, Fleet
+
+from celery_redlock_beat.errors import LedgerUnavailable
+from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.timetables.interval import Interval
+
+
+@pytest.fixture
+def fleet():
+    return Fleet()
+
+
+@pytest.fixture
+def node(fleet):
+    node = fleet.add()
+    node.put("a")
+    node.run()
+    return node
+
+
+def test_it_sleeps_until_the_next_tick_and_at_most_the_poll(fleet, node):
+    assert node.run() == SECOND // 2
+    fleet.advance(0.75)
+    assert node.run() == SECOND // 4
+
+
+def test_an_outage_is_told_once_and_so_is_its_end(fleet, node, caplog):
+    caplog.set_level(logging.INFO)
+    ledger = node.dispatcher.ledger
+    claim = ledger.claim
+
+    def away(asks, cursor=0):
+        raise LedgerUnavailable("connection refused", "start the server")
+
+    ledger.claim = away
+    for _ in range(8):
+        assert 0 < node.node.run() <= SECOND
+        fleet.advance(1)
+    ledger.claim = claim
+    node.run()
+    told = [record.message for record in caplog.records if record.name.endswith(".node")]
+    assert len(told) == 2
+    assert "start the server" in told[0]
+    assert "back after 8.0 s" in told[1]
+    assert fleet.totals() == {"sent": 1, "skipped:superseded": 7}
+
+
+def test_after_a_flush_nodes_push_what_they_remember_and_nothing_is_doubled(fleet):
+    nodes = [fleet.add() for _ in range(2)]
+    for each in nodes:
+        each.put("a", catch_up="all")
+        each.run()
+    for _ in range(3):
+        fleet.advance(1)
+        for each in nodes:
+            each.run()
+    before = fleet.queue()
+    fleet.server.flush()
+    fleet.advance(1)
+    for each in nodes:
+        each.run()
+    for each in nodes:
+        each.run()
+    assert all(each.delivery.resets for each in nodes)
+    assert not set(before) & set(fleet.queue())
+    assert fleet.queue() == {f"a {START + 4 * SECOND}": 1}
+
+
+def test_a_mark_of_an_entry_that_is_gone_here_is_pushed_too(fleet, node):
+    fleet.advance(1)
+    node.run()
+    node.remove("a")
+    fleet.server.flush()
+    node.run()
+    assert fleet.server.marks["a"].mark == START + SECOND
+
+
+def test_an_entry_that_comes_back_catches_up_nothing(fleet, node):
+    node.remove("a")
+    fleet.advance(30.5)
+    node.run()
+    node.put("a", catch_up="all")
+    node.run()
+    assert "sent" not in fleet.totals()
+    fleet.advance(0.5)
+    node.run()
+    assert fleet.totals() == {"sent": 1, "skipped:before_registration": 30}
+
+
+def test_a_changed_timetable_catches_up_nothing(fleet, node):
+    fleet.advance(30.25)
+    node.put("a", Interval(2 * SECOND), catch_up="all")
+    node.run()
+    assert "sent" not in fleet.totals()
+    fleet.advance(2)
+    node.run()
+    assert fleet.totals()["sent"] == 1
+
+
+def test_what_one_node_removed_goes_on_while_another_has_it(fleet, node):
+    other = fleet.add()
+    other.put("a")
+    other.run()
+    node.remove("a")
+    fleet.advance(1)
+    node.run()
+    other.run()
+    assert other.outcomes() == [("a", "sent")]
