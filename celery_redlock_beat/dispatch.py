@@ -15,6 +15,7 @@ from celery_redlock_beat.errors import (
     BrokerUnreachable,
     DeliveryFailed,
     DeliveryImpossible,
+    LedgerError,
 )
 from celery_redlock_beat.ledger import (
     MOST_PER_CALL,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.delivery import Delivery
     from celery_redlock_beat.due import DueQueue, Slot
     from celery_redlock_beat.entries import RedlockEntry
-    from celery_redlock_beat.ledger import Claimed, Ledger, Orphan
+    from celery_redlock_beat.ledger import Answer, Claimed, Ledger, Orphan
     from celery_redlock_beat.ticks import Micros, Tick
 
 MOST_ATTEMPTS = 5
@@ -99,7 +100,7 @@ class Dispatcher:
         self._learn(self.ledger.claim(adopted + due, self._cursor))
         granted = list(self.held.values())
         for grant in granted:
-            self._finish(grant)
+            self._try_to_finish(grant)
         self._settle()
         found_orphans = self._can_send and not adopted and bool(self._orphans)
         return found_orphans or bool(granted or due)
@@ -164,21 +165,35 @@ class Dispatcher:
         self._cursor = claimed.cursor
         self._next_deadline = claimed.next_deadline
         for answer in claimed.answers:
-            name = answer.tick.entry
-            if answer.grant:
-                self.held[answer.tick] = answer.grant
-            elif answer.verdict is Verdict.EARLY:
-                self.due.defer(name, claimed.now + answer.wait)
-            elif answer.verdict is Verdict.PAUSED:
-                self.due.defer(name, claimed.now + PAUSED_PAUSE)
-                continue
-            elif answer.verdict is Verdict.UNREGISTERED:
-                slot = self.due.get(name)
-                if slot:
-                    self.unregistered[name] = Registration(name, slot.timetable.fingerprint)
-                continue
-            self.marks[name] = max(answer.mark, self.marks.get(name, 0))
+            self._learn_one(answer, claimed.now)
+
+    def _learn_one(self, answer: Answer, now: Micros) -> None:
+        name, slot = answer.tick.entry, self.due.get(answer.tick.entry)
+        if answer.verdict is Verdict.UNREGISTERED:
+            if slot:
+                self.unregistered[name] = Registration(name, slot.timetable.fingerprint)
+            return
+        self.marks[name] = max(answer.mark, self.marks.get(name, 0))
+        if answer.verdict is Verdict.EARLY:
+            self.due.defer(name, now + answer.wait)
+        elif answer.verdict is Verdict.PAUSED:
+            self.due.defer(name, now + PAUSED_PAUSE)
+        else:
             self.due.advance(name, answer.mark)
+        if answer.grant:
+            self.held[answer.tick] = answer.grant
+
+    def _try_to_finish(self, grant: Grant) -> None:
+        if grant.tick not in self.held:
+            return  # given back meanwhile: this node is leaving
+        try:
+            self._finish(grant)
+        except LedgerError:
+            raise
+        except Exception as exc:
+            # A schedule or an entry is user code: it must not stop the others.
+            logger.exception("%s failed", grant.tick)
+            self._conclude(grant, skipped(Reason.ERROR), {}, repr(exc))
 
     def _finish(self, grant: Grant) -> None:
         started = self.clock.now()
@@ -225,7 +240,7 @@ class Dispatcher:
 
     def _note(self, delivered: Delivered, grant: Grant, passed: Mapping[Reason, int]) -> None:
         if delivered is Delivered.SETTLED:
-            self.observe(self._event(grant, SENT, passed))
+            self._tell(self._event(grant, SENT, passed))
         elif delivered is Delivered.PUBLISHED:
             self._conclude(grant, SENT, passed)
             self._settle()
@@ -250,9 +265,15 @@ class Dispatcher:
     def _closed(self, settlement: Settlement, event: Event, closing: Closing) -> None:
         del self.unsettled[settlement.grant.tick]
         if closing.stands:
-            self.observe(event)
+            self._tell(event)
         else:
             logger.warning("%s: another node took it over before it was settled", event.tick)
+
+    def _tell(self, event: Event) -> None:
+        try:
+            self.observe(event)
+        except Exception:
+            logger.exception("%s: an observer failed", event.tick)
 
     def _give_back(self, grant: Grant, back_off: Micros, why: Release, exc: Exception) -> None:
         logger.warning("%s: not sent, will be tried again: %s", grant.tick, exc)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kombu import Producer
 
     from celery_redlock_beat.node import Node
-    from celery_redlock_beat.ticks import Event
+    from celery_redlock_beat.ticks import Event, Micros
 
 DEFAULT_FILENAME = "celerybeat-schedule"
 
@@ -39,6 +39,8 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
 
     Entry = RedlockEntry
     max_interval = 0.5
+    _in_pass = False
+    _closed_in_pass = False
 
     def __init__(self, app: Celery, *args: Any, lazy: bool = False, **kwargs: Any) -> None:
         self.settings = Settings.from_app(app)
@@ -72,17 +74,27 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self.roster.compare(self.schedule)
 
     def tick(self, *_args: Any, **_kwargs: Any) -> float:
-        """Send what is due; return the seconds until the next look. Never raises."""
+        """Send what is due; return the seconds until the next look. No error leaves it."""
+        wait = self.settings.poll
+        self._in_pass = True
         try:
-            self._merge_conf()
-            if self.node is None:
-                self.node = self._assemble()
-            self.roster.compare(self.schedule)
-            wait = self.node.run()
+            wait = self._pass() / SECOND
         except Exception:
             logger.exception("This pass failed; the next one goes on")
-            return float(self.settings.poll)
-        return min(wait / SECOND, self.settings.poll, self.max_interval)
+        finally:
+            self._in_pass = False
+        if self._closed_in_pass:
+            # The SystemExit of beat's signal handler was lost in what it interrupted: kombu's and
+            # redis-py's clean-up may put an error of their own in its place.
+            raise SystemExit
+        return min(wait, self.settings.poll, self.max_interval)
+
+    def _pass(self) -> Micros:
+        self._merge_conf()
+        if self.node is None:
+            self.node = self._assemble()
+        self.roster.compare(self.schedule)
+        return self.node.run()
 
     def close(self) -> None:
         """Give back what this node holds, so that nobody waits for its lease. May be called twice.
@@ -90,6 +102,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         Also called inside a signal handler, perhaps in the middle of a publish: it speaks on a
         connection of its own.
         """
+        self._closed_in_pass = self._closed_in_pass or self._in_pass
         super().close()
         if self.node is None:
             return

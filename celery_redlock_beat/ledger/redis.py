@@ -213,6 +213,7 @@ class RedisLedger:
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self.node = uuid4().hex
+            self.epoch = "-"
             self._client = self._connect()
         return self._client
 

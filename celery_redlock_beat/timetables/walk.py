@@ -29,8 +29,6 @@ FLOOR: Micros = to_micros(datetime(1, 1, 10, tzinfo=UTC))
 CEILING: Micros = to_micros(datetime(9999, 12, 20, tzinfo=UTC))
 # 29 February on a given weekday can be 40 years apart (around a century without a leap day).
 FARTHEST: Micros = 60 * 366 * DAY
-# A step may miss instants of the day of a change, never a whole day that has no change near it.
-_TRUSTED: Micros = 3 * DAY
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ def first_after(table: Walked, moment: Micros) -> Micros | None:
         tick = table.step(cursor)
         if tick is None or tick >= CEILING:
             return None
-        ahead = _stretch_before(table, passed, tick)
+        ahead = _stretch_before(table, cursor, passed, tick)
         if ahead is None:
             return tick
         ticks = _ticks_in(table, ahead)
@@ -167,23 +165,29 @@ def _walk(table: Walked, stretch: Stretch) -> Iterator[Micros]:
             begin += MINUTE
 
 
-def _stretches_near(table: Walked, moment: Micros) -> Iterator[Stretch]:
-    for change in changes_near(table.place, moment // DAY):
+def _stretches_near(table: Walked, day: int) -> Iterator[Stretch]:
+    for change in changes_near(table.place, day):
         stretch = table.stretch(change)
         if stretch is not None:
             yield stretch
 
 
 def _stretch_around(table: Walked, moment: Micros) -> Stretch | None:
-    for stretch in _stretches_near(table, moment):
+    for stretch in _stretches_near(table, moment // DAY):
         if stretch.begin <= moment < stretch.end:
             return stretch
     return None
 
 
-def _stretch_before(table: Walked, passed: Micros, tick: Micros) -> Stretch | None:
-    """Return the first stretch after ``passed`` in which an earlier tick than ``tick`` may be."""
-    for stretch in _stretches_near(table, tick):
-        if passed < stretch.begin <= tick and stretch.end > tick - _TRUSTED:
-            return stretch
+def _stretch_before(table: Walked, cursor: Micros, passed: Micros, tick: Micros) -> Stretch | None:
+    """Return the first stretch after ``passed`` in which an earlier tick than ``tick`` may be.
+
+    Only changes near either end count.  A step visits every local date on its way, so it can only
+    miss what the clock shows again after a change that follows closely, or the rest of a day on
+    which there was one; it may leap over all other changes, of years if need be.
+    """
+    for day in dict.fromkeys((cursor // DAY, tick // DAY)):
+        for stretch in _stretches_near(table, day):
+            if passed < stretch.begin <= tick:
+                return stretch
     return None

@@ -117,6 +117,11 @@ def test_the_first_pass_is_found_from_half_a_year_before():
     assert table.next_after(winter) == table.next_after(summer) == at("2026-10-25T00:00")
 
 
+def test_the_second_pass_is_found_from_within_the_first():
+    table = Cron("* 2 * * SUN", BERLIN)
+    assert table.next_after(at("2026-10-25T00:59")) == at("2026-10-25T01:00")
+
+
 def test_the_last_tick_of_a_busy_hour_is_found_the_morning_after():
     table = Cron("* * 3 * * *", BERLIN)
     assert table.latest_until(at("2026-06-19T12:00")) == at("2026-06-19T03:59:59", BERLIN)

@@ -350,8 +350,49 @@ def test_who_leaves_gives_back_what_it_holds(fleet):
     assert {event.attempt for event in other.events} == {1}
 
 
+def test_who_leaves_tries_nothing_more_even_if_its_exit_is_swallowed(fleet):
+    leaving = fleet.add(enqueues=False)
+    leaving.put("a")
+    leaving.put("b")
+    leaving.run()
+
+    def swallowing(_tick):
+        leaving.node.leave()
+
+    leaving.delivery.before = swallowing
+    fleet.advance(1)
+    leaving.dispatcher.step()
+    assert len(leaving.delivery.messages) == 1
+
+
 def test_who_leaves_without_holding_anything_says_nothing_to_the_ledger(fleet, node):
     node.run()
     node.dispatcher.ledger.sibling = None
     node.node.leave()
     assert node.delivery.closed == 1
+
+
+def test_an_entry_whose_own_code_raises_is_settled_as_an_error_and_the_others_go_on(fleet, node):
+    class Uncountable(Interval):
+        def count_between(self, after, before):
+            raise ZeroDivisionError("cannot count")
+
+    node.put("bad", Uncountable(SECOND))
+    node.put("good")
+    node.run()
+    fleet.advance(1)
+    node.run()
+    assert sorted(node.outcomes()) == [("bad", "skipped:error"), ("good", "sent")]
+
+
+def test_an_observer_that_raises_stops_nothing(fleet, node):
+    node.put("a")
+    node.run()
+
+    def broken(_event):
+        raise ValueError("observer")
+
+    node.dispatcher.observe = broken
+    fleet.advance(1)
+    node.run()
+    assert fleet.totals() == {"sent": 1}
