@@ -1,0 +1,72 @@
+"""Each example runs as its comment says, on a real server, in a directory of its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from celery_redlock_beat.testing.server import wait_until
+from support.nodes import BeatNode, WorkerNode
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def example(tmp_path, shared_redis):
+    """Copy an example, since its processes write beside it, and name the server to them."""
+
+    def copy(name):
+        directory = shutil.copytree(
+            EXAMPLES / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        return directory, {"CELERY_BROKER_URL": shared_redis.url}
+
+    return copy
+
+
+def count(pattern, *nodes):
+    """How often each match of the pattern's group is in the logs of these nodes."""
+    return Counter(found for node in nodes for found in re.findall(pattern, node.log))
+
+
+def the_same_twice(counter):
+    return {what: number for what, number in counter.items() if number != 1}
+
+
+def test_there_is_no_example_that_is_not_run_here():
+    assert {path.parent.name for path in EXAMPLES.glob("*/*.py")} == {"minimal", "every_worker"}
+
+
+def test_minimal_says_hello_once_per_tick_with_two_beats_and_with_one(example):
+    directory, env = example("minimal")
+    said = r"hello world, it is (\d\d:\d\d:\d\d)"
+    with ExitStack() as stack:
+        worker = stack.enter_context(WorkerNode(directory, env=env, args=["-P", "solo"]))
+        beats = [stack.enter_context(BeatNode(directory, name, env=env)) for name in ("one", "two")]
+        wait_until(lambda: len(count(said, worker)) >= 2, 40, "two ticks")
+        beats[0].kill()
+        before = len(count(said, worker))
+        wait_until(lambda: len(count(said, worker)) >= before + 2, 20, "two more ticks")
+        assert not the_same_twice(count(said, worker)), worker.log
+        assert beats[1].alive
+
+
+def test_every_worker_sends_and_does_its_share_and_one_may_die(example):
+    directory, env = example("every_worker")
+    with ExitStack() as stack:
+        workers = [
+            stack.enter_context(WorkerNode(directory, name, beat=True, env=env))
+            for name in ("one", "two")
+        ]
+        one, two = workers
+        wait_until(lambda: count(r"(readings) of \d", *workers)["readings"], 40, "a cron string")
+        wait_until(lambda: len(count(r"pulse of (\S+)", *workers)) >= 3, 40, "three ticks")
+        one.stop()
+        before = len(count(r"pulse of (\S+)", two))
+        wait_until(lambda: len(count(r"pulse of (\S+)", two)) >= before + 2, 20, "two more ticks")
+        assert not the_same_twice(count(r"pulse of (\S+)", *workers)), one.log + two.log
