@@ -84,20 +84,19 @@ class Node:
             logger.info("Telling the ledger what this node remembers before anything is sent.")
             # Exchanges and bindings may be gone as well: they are declared anew.
             self.dispatcher.delivery.reset()
+            self._register_all()
         try:
             recovery = self.dispatcher.ledger.recover(self.dispatcher.memories())
         except LedgerUnavailable as exc:
             return self._away(exc)
         for entry in recovery.refused:
             logger.error("%r: its mark is over an hour ahead of the ledger's clock: refused", entry)
-        if recovery.wait:
-            return min(self.poll, recovery.wait)
-        self._recovering = False
-        logger.info("The ledger has heard this node: ticks are claimed from now on.")
+        return min(self.poll, recovery.wait)
+
+    def _register_all(self) -> None:
         for slot in self.dispatcher.due:
             registration = Registration(slot.name, slot.timetable.fingerprint)
             self.dispatcher.unregistered.setdefault(slot.name, registration)
-        return 0
 
     def _away(self, exc: LedgerUnavailable) -> Micros:
         if self._away_since is None:
@@ -110,6 +109,9 @@ class Node:
         return random.randint(longest // 2, longest)  # noqa: S311 - jitter, not a secret
 
     def _answered(self) -> None:
+        if self._recovering:
+            self._recovering = False
+            logger.info("The ledger has heard this node: ticks are claimed from now on.")
         if self._away_since is not None:
             seconds = (self._monotonic() - self._away_since) / SECOND
             logger.warning("The ledger is back after %.1f s.", seconds)

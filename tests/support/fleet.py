@@ -102,9 +102,13 @@ class Fleet:
     def advance(self, seconds: float) -> None:
         self.now += round(seconds * SECOND)
 
-    def add(self, *, enqueues: bool = True, lease: Micros = LEASE) -> FakeNode:
+    def add(
+        self, *, enqueues: bool = True, lease: Micros = LEASE, hold_down: float = 0.0
+    ) -> FakeNode:
         clock = LedgerClock(monotonic=lambda: self.now)
-        ledger = MemoryLedger(self.server, lease=lease, hold_down=0, clock=clock)
+        ledger = MemoryLedger(
+            self.server, lease=lease, hold_down=round(hold_down * SECOND), clock=clock
+        )
         delivery = FakeDelivery(ledger, enqueues=enqueues)
         entries: dict[str, RedlockEntry] = {}
         events: list[Event] = []

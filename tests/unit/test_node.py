@@ -71,6 +71,20 @@ def test_after_a_flush_nodes_push_what_they_remember_and_nothing_is_doubled(flee
     assert fleet.queue() == {f"a {START + 4 * SECOND}": 1}
 
 
+def test_every_node_comes_out_of_a_recovery_whoever_ends_it(fleet, caplog):
+    caplog.set_level(logging.INFO)
+    nodes = [fleet.add(hold_down=3.0) for _ in range(2)]
+    for each in nodes:
+        each.put("a")
+        assert each.node.run() == SECOND // 2
+    fleet.advance(3)
+    for each in nodes:
+        each.run()
+    heard = [record for record in caplog.records if "has heard this node" in record.message]
+    assert len(heard) == 2
+    assert not any(each.dispatcher.unregistered for each in nodes)
+
+
 def test_a_mark_of_an_entry_that_is_gone_here_is_pushed_too(fleet, node):
     fleet.advance(1)
     node.run()
