@@ -7,10 +7,12 @@ RedlockBeatError
 ├── LedgerError
 │   ├── LedgerUnavailable (ConnectionError)   the ledger could not be asked
 │   └── LedgerRecovering                      it answers, but must first hear what nodes know
-└── DeliveryError
-    ├── BrokerUnreachable (ConnectionError)   the message was certainly not tried
-    ├── DeliveryFailed                        it may have left or not; it may work later
-    └── DeliveryImpossible                    trying again cannot help
+├── DeliveryError
+│   ├── BrokerUnreachable (ConnectionError)   the message was certainly not tried
+│   ├── DeliveryFailed                        it may have left or not; it may work later
+│   └── DeliveryImpossible                    trying again cannot help
+├── ServerNotFound (FileNotFoundError)   no server's binary, for the demo and for tests
+└── ServerNotStarted (RuntimeError)      such a server ended, or did not answer in time
 """
 
 from __future__ import annotations
@@ -71,3 +73,11 @@ class DeliveryFailed(DeliveryError):
 
 class DeliveryImpossible(DeliveryError):
     """The message cannot be sent, now or later: trying again cannot help."""
+
+
+class ServerNotFound(RedlockBeatError, FileNotFoundError):
+    """No server binary was found in any of the places that were asked."""
+
+
+class ServerNotStarted(RedlockBeatError, RuntimeError):
+    """The child process ended, or did not answer in time; the message quotes its log."""
