@@ -41,7 +41,10 @@ class Policy:
 
 @dataclass(slots=True)
 class Slot:
-    """An entry's place in the queue: ``cursor`` is the highest mark that the ledger answered."""
+    """An entry's place in the queue: ``cursor`` is the highest mark that the ledger answered.
+
+    ``look_again`` is when an opaque schedule wants to be asked after a run, whoever does it.
+    """
 
     name: str
     timetable: Timetable | Opaque
@@ -49,6 +52,7 @@ class Slot:
     cursor: Micros = 0
     since: Micros = 0
     retry_at: Micros = 0
+    look_again: Micros = 0
 
     def refusal(self, tick: Micros, now: Micros) -> Reason | None:
         """Return why a granted tick must not be sent, or ``None``."""
@@ -132,6 +136,8 @@ class DueQueue:
         slot = self._slots.get(name)
         if slot and mark > slot.cursor:
             slot.cursor = mark
+            # Only now: had the ask been lost, it would have to be repeated at once.
+            slot.retry_at = max(slot.retry_at, slot.look_again)
 
     def defer(self, name: str, until: Micros) -> None:
         """Do not ask for an entry before ``until``."""
@@ -220,6 +226,7 @@ class DueQueue:
     def _opaque(self, slot: Slot, timetable: Opaque, now: Micros) -> list[Ask]:
         is_due, look_again = timetable.check(slot.cursor, now)
         if is_due:
+            slot.look_again = look_again
             return [Ask(Tick(slot.name, now), now, expected=slot.cursor)]
         self._push(max(look_again, now + 1000), self._groups[slot.timetable])
         return []

@@ -19,6 +19,8 @@ from celery_redlock_beat.ticks import CATCH_UP
 from celery_redlock_beat.timetables.cron import cron
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from celery import Celery
 
 STOCK_KEYS = frozenset({"task", "schedule", "args", "kwargs", "options", "relative"})
@@ -85,6 +87,12 @@ class RedlockEntry(ScheduleEntry):  # type: ignore[misc]
 
 def check_fields(name: str, fields: Any) -> None:
     """Refuse an entry of ``beat_schedule`` that misses a key or has one nobody knows."""
+    check_keys(name, fields)
+    check_complete(name, fields.get)
+
+
+def check_keys(name: str, fields: Any) -> None:
+    """Refuse fields that are no mapping, or that have a key nobody knows."""
     if not isinstance(fields, Mapping):
         raise EntryError(name, f"it must be a mapping with 'task' and 'schedule', not {fields!r}")
     known = STOCK_KEYS | POLICY_KEYS
@@ -93,8 +101,12 @@ def check_fields(name: str, fields: Any) -> None:
             near = difflib.get_close_matches(str(key), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
             raise EntryError(name, f"unknown key {key!r}; {hint}")
+
+
+def check_complete(name: str, value_of: Callable[[str], Any]) -> None:
+    """Refuse what says not what to send, or not when."""
     for key in ("task", "schedule"):
-        if fields.get(key) is None:
+        if value_of(key) is None:
             raise EntryError(name, f"it has no {key!r}; add that key")
 
 

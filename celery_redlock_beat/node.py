@@ -57,17 +57,15 @@ class Node:
     def run(self) -> Micros:
         """Work for at most about a second; return how long to sleep, 0 if more is waiting."""
         ends = self._monotonic() + PASS
-        try:
-            while self.dispatcher.step():
-                self._answered()
-                if self._monotonic() >= ends:
-                    return 0
-        except LedgerRecovering:
-            return self._recover()
-        except LedgerUnavailable as exc:
-            return self._away(exc)
-        self._answered()
-        return min(self.poll, self.dispatcher.next_look())
+        wait: Micros = 0
+        while not wait and self._monotonic() < ends:
+            try:
+                wait = self._step()
+            except LedgerRecovering:
+                wait = self._recover()
+            except LedgerUnavailable as exc:
+                wait = self._away(exc)
+        return wait
 
     def leave(self) -> None:
         """Give back what this node holds, over a connection of its own; quick, and idempotent."""
@@ -77,6 +75,11 @@ class Node:
                 dispatcher.leave(dispatcher.ledger.sibling())
         finally:
             dispatcher.delivery.close()
+
+    def _step(self) -> Micros:
+        more = self.dispatcher.step()
+        self._answered()
+        return 0 if more else min(self.poll, self.dispatcher.next_look())
 
     def _recover(self) -> Micros:
         if not self._recovering:

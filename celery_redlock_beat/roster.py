@@ -6,10 +6,13 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from celery.beat import ScheduleEntry
+
 from celery_redlock_beat.due import Policy, Slot
+from celery_redlock_beat.entries import check_complete
 from celery_redlock_beat.errors import EntryError
 from celery_redlock_beat.ticks import SECOND
-from celery_redlock_beat.timetables import timetable_for
+from celery_redlock_beat.timetables import Opaque, timetable_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.settings import Settings
+    from celery_redlock_beat.ticks import Timetable
+
+    IsDue = Callable[[ScheduleEntry], Any]
 
 SLICE = 1000
 """Entries compared per pass: 10,000 within 5 s at the default poll."""
@@ -29,10 +35,42 @@ class _Known(NamedTuple):
     entry: RedlockEntry
     schedule: Any
     slot: Slot | None
+    signs: tuple[Any, ...]
+
+    def looks_like(self, entry: RedlockEntry) -> bool:
+        """Whether nothing seems to have changed; far cheaper than a timetable to compare."""
+        return self.slot is not None and self.entry is entry and self.signs == _signs(entry)
+
+
+class _Asked:
+    """The schedule of an entry that a subclass, its own or the scheduler's, asks if it is due.
+
+    It is asked with the shared mark as ``last_run_at``, and at the ledger's time.
+    """
+
+    nowfun: Callable[[], Any] | None = None
+
+    def __init__(self, entry: ScheduleEntry, is_due: IsDue) -> None:
+        self._entry = entry
+        self._is_due = is_due
+
+    def is_due(self, last_run_at: Any) -> Any:
+        """Ask a copy: what plugins read from the entry does not change."""
+        entry = _copied(self._entry, last_run_at=last_run_at)
+        if self.nowfun and getattr(entry.schedule, "nowfun", None) is None:
+            entry.schedule = _copied(entry.schedule, nowfun=self.nowfun)
+        return self._is_due(entry)
+
+    def __repr__(self) -> str:
+        return f"{type(self._entry).__qualname__} {self._entry.schedule!r}"
 
 
 class Roster:
-    """Keep a node in step with the schedule, entry by entry; a bad one does not stop the others."""
+    """Keep a node in step with the schedule, entry by entry; a bad one does not stop the others.
+
+    ``starting`` holds until the scheduler has started: only so long may a bad entry end it.
+    ``is_due`` is the scheduler's own, where a subclass decides there what is due.
+    """
 
     def __init__(
         self,
@@ -40,13 +78,16 @@ class Roster:
         settings: Settings,
         put: Callable[[Slot], None],
         discard: Callable[[str], None],
+        is_due: IsDue | None = None,
     ) -> None:
         self.app = app
         self.settings = settings
+        self.starting = True
         self.faults: dict[str, str] = {}
         self.must_compare_all = True
         self._put = put
         self._discard = discard
+        self._is_due = is_due
         self._known: dict[str, _Known] = {}
         self._round: Iterator[str] = iter(())
 
@@ -65,45 +106,67 @@ class Roster:
             self.must_compare_all = False
             names: Iterable[str] = {**self._known, **schedule}
         else:
-            names = self._next_slice(schedule)
+            names = filter(self._may_differ(schedule), self._next_slice(schedule))
         for name in names:
             self._compare_one(name, schedule.get(name))
 
+    def _may_differ(self, schedule: Mapping[str, RedlockEntry]) -> Callable[[str], bool]:
+        def differs(name: str) -> bool:
+            known, entry = self._known.get(name), schedule.get(name)
+            return not (known and entry and known.looks_like(entry))
+
+        return differs
+
     def _next_slice(self, schedule: Mapping[str, RedlockEntry]) -> list[str]:
         names = list(islice(self._round, SLICE))
-        if not names:
-            self._round = iter(list({**self._known, **schedule}))
+        if len(names) < SLICE:
+            self._round = iter({**self._known, **schedule})
+            names += islice(self._round, SLICE - len(names))
         return names
 
     def _compare_one(self, name: str, entry: RedlockEntry | None) -> None:
         if entry is None:
-            if self._known.pop(name, None):
-                self.faults.pop(name, None)
+            known = self._known.pop(name, None)
+            if known:
                 self._discard(name)
+            if known and known.slot is None:
+                self.faults.pop(name, None)
             return
         known = self._known.get(name)
-        is_same = known and known.entry is entry and known.schedule is entry.schedule
-        if known and is_same and known.slot is None:
-            return  # still as bad as it was
-        slot = self._slot_of(name, entry)
+        slot = self._slot_of(name, entry, known)
         if not (known and slot and known.slot and _same(known.slot, slot)):
             self._discard(name) if slot is None else self._put(slot)
         else:
             slot = known.slot
-        self._known[name] = _Known(entry, entry.schedule, slot)
+        self._known[name] = _Known(entry, getattr(entry, "schedule", None), slot, _signs(entry))
 
-    def _slot_of(self, name: str, entry: RedlockEntry) -> Slot | None:
+    def _slot_of(self, name: str, entry: RedlockEntry, known: _Known | None) -> Slot | None:
         try:
-            timetable = timetable_for(entry.schedule, self.app)
+            check_complete(name, lambda key: getattr(entry, key))
+            slot = Slot(name, self._timetable(entry, known), self._policy(entry))
+        except EntryError as exc:
+            self.fault(exc)
         except Exception as exc:  # noqa: BLE001 - schedules are user code: the others must go on
             self.fault(EntryError(name, str(exc)))
-            return None
-        self.faults.pop(name, None)
-        return Slot(name, timetable, self._policy(entry))
+        else:
+            self.faults.pop(name, None)
+            return slot
+        return None
+
+    def _timetable(self, entry: RedlockEntry, known: _Known | None) -> Timetable | Opaque:
+        is_due = self._is_due or _own_is_due(entry)
+        if known and known.slot and isinstance(known.slot.timetable, Opaque):
+            is_asked = isinstance(known.slot.timetable.schedule, _Asked)
+            same_entry = known.entry is entry or not is_asked
+            # Equal only to itself: made anew, it would look like a change.
+            if same_entry and known.schedule is entry.schedule and is_asked == bool(is_due):
+                return known.slot.timetable
+        timetable = timetable_for(entry.schedule, self.app)
+        return Opaque(_Asked(entry, is_due), self.app) if is_due else timetable
 
     def fault(self, error: EntryError) -> None:
         """Leave an entry out: say so once, or end the start if the settings are strict."""
-        if self.settings.strict:
+        if self.settings.strict and self.starting:
             raise error
         if self.faults.get(error.entry) != error.problem:
             self.faults[error.entry] = error.problem
@@ -121,5 +184,24 @@ class Roster:
         )
 
 
+def _signs(entry: RedlockEntry) -> tuple[Any, ...]:
+    schedule = getattr(entry, "schedule", None)
+    shown = (getattr(entry, "task", None), getattr(entry, "catch_up", None), id(schedule))
+    return *shown, dict(getattr(schedule, "__dict__", {}))
+
+
 def _same(one: Slot, other: Slot) -> bool:
     return one.timetable == other.timetable and one.policy == other.policy
+
+
+def _own_is_due(entry: ScheduleEntry) -> IsDue | None:
+    if getattr(entry.is_due, "__func__", None) is ScheduleEntry.is_due:
+        return None
+    return lambda copy: copy.is_due()
+
+
+def _copied(given: Any, **changes: Any) -> Any:
+    # Not copy.copy(): Celery's __reduce__ leaves out what a subclass has added.
+    twin = object.__new__(type(given))
+    vars(twin).update(vars(given), **changes)
+    return twin

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from celery.beat import ScheduleEntry, Scheduler
 
 from celery_redlock_beat.assembly import assemble, delivery_name
-from celery_redlock_beat.entries import RedlockEntry, canonical_name, check_fields
+from celery_redlock_beat.entries import RedlockEntry, canonical_name, check_fields, check_keys
 from celery_redlock_beat.errors import ConfigurationError, EntryError, LedgerError
 from celery_redlock_beat.observers import log
 from celery_redlock_beat.roster import Roster
@@ -17,7 +17,7 @@ from celery_redlock_beat.store.client import locate
 from celery_redlock_beat.ticks import SECOND, SENT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from celery import Celery
     from kombu import Producer
@@ -39,13 +39,16 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
 
     Entry = RedlockEntry
     max_interval = 0.5
+    _heap: list[Any] | None
     _in_pass = False
     _closed_in_pass = False
 
     def __init__(self, app: Celery, *args: Any, lazy: bool = False, **kwargs: Any) -> None:
         self.settings = Settings.from_app(app)
         self.node: Node | None = None
-        self.roster = Roster(app, self.settings, self._put, self._discard)
+        overridden: Any = None if type(self).is_due is Scheduler.is_due else self.is_due
+        self.roster = Roster(app, self.settings, self._put, self._discard, overridden)
+        self._follows_conf = False
         self._from_conf: dict[str, Any] = {}
         self._conf_names: dict[str, str] = {}
         filename = kwargs.get("schedule_filename")
@@ -54,6 +57,9 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
             if filename and filename != DEFAULT_FILENAME:
                 logger.warning("The schedule file %s is ignored: the state is in Redis.", filename)
         super().__init__(app, *args, lazy=lazy, **kwargs)
+        if not lazy:
+            self.roster.compare(self.schedule)
+            self.roster.starting = False
 
     @property
     def info(self) -> str:
@@ -68,10 +74,10 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         )
 
     def setup_schedule(self) -> None:
-        """Take the entries of ``beat_schedule``, and Celery's own."""
+        """Take the entries of ``beat_schedule``, from now on, and Celery's own."""
+        self._follows_conf = True
         self._merge_conf()
         self.install_default_entries(self.schedule)
-        self.roster.compare(self.schedule)
 
     def tick(self, *_args: Any, **_kwargs: Any) -> float:
         """Send what is due; return the seconds until the next look. No error leaves it."""
@@ -90,7 +96,11 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         return min(wait, self.settings.poll, self.max_interval)
 
     def _pass(self) -> Micros:
-        self._merge_conf()
+        if self._follows_conf:
+            self._merge_conf()
+        if self._heap is None:  # as Celery's subclasses set it, to have everything looked at again
+            self.roster.must_compare_all = True
+            self._heap = []
         if self.node is None:
             self.node = self._assemble()
         self.roster.compare(self.schedule)
@@ -103,7 +113,12 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         connection of its own.
         """
         self._closed_in_pass = self._closed_in_pass or self._in_pass
-        super().close()
+        try:
+            super().close()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
         if self.node is None:
             return
         try:
@@ -121,13 +136,13 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         """Add or replace entries; they are taken in with the next pass. A bad one is left out."""
         self.roster.must_compare_all = True
         for name, fields in dict_.items():
-            entry = self._entry_from(name, fields)
+            entry = self._entry_from(name, fields, check_keys)
             if entry:
                 self.schedule[entry.name] = entry
 
     def merge_inplace(self, b: Mapping[str, Any]) -> None:
         """Make the schedule equal to ``b``; entries that stay keep their identity."""
-        wanted = [self._entry_from(name, fields) for name, fields in b.items()]
+        wanted = [self._entry_from(name, fields, check_keys) for name, fields in b.items()]
         entries = {entry.name: entry for entry in wanted if entry}
         for name in set(self.schedule) - set(entries):
             del self.schedule[name]
@@ -144,8 +159,9 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
     def send(self, entry: ScheduleEntry, producer: Producer) -> None:
         """Send through Celery's own ``apply_entry``, and raise what that only logs."""
         failures: list[Exception] = []
-        untyped: Any = self
-        apply_async = untyped.apply_async
+        own = self.__dict__
+        replaced = own.get("apply_async")
+        apply_async = self.apply_async
 
         def apply_and_tell(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -155,11 +171,13 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
                 raise
 
         # On the instance and for this one call: apply_entry itself may be wrapped or overridden.
-        untyped.apply_async = apply_and_tell
+        own["apply_async"] = apply_and_tell
         try:
             self.apply_entry(entry, producer=producer)
         finally:
-            del untyped.apply_async
+            del own["apply_async"]
+            if replaced:
+                own["apply_async"] = replaced
         if failures:
             raise failures[0]
 
@@ -197,13 +215,16 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
             return
         self.roster.must_compare_all = True
         for name in set(self._from_conf) - set(configured):
+            self.roster.faults.pop(name, None)
             self.schedule.pop(self._conf_names.pop(name, name), None)
         for name, fields in configured.items():
             if self._from_conf.get(name) is not fields:
-                entry = self._entry_from(name, fields)
+                entry = self._entry_from(name, fields, check_fields)
                 if entry:
                     self._conf_names[name] = entry.name
                     self._set(entry.name, entry)
+                else:
+                    self.schedule.pop(self._conf_names.pop(name, name), None)
         self._from_conf = dict(configured)
 
     def _set(self, name: str, entry: RedlockEntry) -> None:
@@ -213,12 +234,14 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         else:
             self.schedule[name] = entry
 
-    def _entry_from(self, name: str, fields: Any) -> RedlockEntry | None:
+    def _entry_from(
+        self, name: str, fields: Any, check: Callable[[str, Any], None]
+    ) -> RedlockEntry | None:
         try:
             if isinstance(fields, ScheduleEntry):
                 return cast("RedlockEntry", self._maybe_entry(name, fields))
             name = canonical_name(name, fields)
-            check_fields(name, fields)
+            check(name, fields)
             return cast("RedlockEntry", self._maybe_entry(name, fields))
         except EntryError as exc:
             self.roster.fault(exc)

@@ -5,6 +5,7 @@ import pytest
 from celery_redlock_beat.due import CHUNK, FAULT_PAUSE, DueQueue, Policy, Slot
 from celery_redlock_beat.ticks import SECOND, Count, Reason
 from celery_redlock_beat.timetables.interval import Interval
+from celery_redlock_beat.timetables.opaque import Opaque
 
 T0 = 1_800_000_000 * SECOND
 MINUTELY = Interval(60 * SECOND)
@@ -180,3 +181,22 @@ def test_what_was_passed_over_is_counted_by_reason():
     assert passed == {Reason.BEFORE_REGISTRATION: 9, Reason.SUPERSEDED: 5}
     assert slot(catch_up="all").passed_over(T0, T0 + 5 * SECOND) == {Reason.WINDOW: 4}
     assert slot().passed_over(T0, T0 + SECOND) == {}
+
+
+class AlwaysDue:
+    """A custom schedule that does not look at its last run."""
+
+    def is_due(self, _last_run_at):
+        return True, 5.0
+
+
+def test_a_schedule_that_is_always_due_is_asked_again_when_it_says_so(due):
+    due.put(slot(timetable=Opaque(AlwaysDue())))
+    now = T0 + SECOND
+    (ask,) = due.asks(now, 100)
+    assert ask.expected == T0
+    assert due.asks(now + 1, 100)  # the answer was lost: at once
+    due.advance("a", ask.tick.at)
+    assert due.asks(now + 5 * SECOND - 1, 100) == []
+    assert due.next_look() == now + 1 + 5 * SECOND
+    assert due.asks(now + 1 + 5 * SECOND, 100)
