@@ -109,6 +109,7 @@ def _report_fault(name: str, exc: Exception) -> None:
 def _warn_of_eviction(server: Server) -> None:
     if server.is_memory:
         return
-    warning = eviction_warning(server.connect())
+    with server.connect() as client:
+        warning = eviction_warning(client)
     if warning:
         logger.warning(warning)

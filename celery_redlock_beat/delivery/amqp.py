@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from celery_redlock_beat.delivery.timeouts import bound_amqp
 from celery_redlock_beat.errors import BrokerUnreachable
 
 if TYPE_CHECKING:
@@ -36,12 +37,9 @@ class Amqp:
         self._user_on_unblocked = connection.transport_options.get("on_unblocked")
         self.blocked = False
         self._was_blocked = False
+        bound_amqp(connection.transport_options, timeout)
         connection.transport_options.update(
-            confirm_publish=True,
-            read_timeout=_least(connection.transport_options.get("read_timeout"), timeout),
-            write_timeout=_least(connection.transport_options.get("write_timeout"), timeout),
-            on_blocked=self._on_blocked,
-            on_unblocked=self._on_unblocked,
+            confirm_publish=True, on_blocked=self._on_blocked, on_unblocked=self._on_unblocked
         )
 
     def connected(self) -> None:
@@ -99,7 +97,3 @@ class Amqp:
         logger.warning("the broker lets publishers continue")
         if self._user_on_unblocked:
             self._user_on_unblocked()
-
-
-def _least(given: Any, ours: float) -> float:
-    return min(float(given), ours) if given else ours

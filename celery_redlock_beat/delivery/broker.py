@@ -8,18 +8,16 @@ from __future__ import annotations
 import logging
 import os
 import random
-import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from celery.result import denied_join_result
-from celery.signals import after_task_publish
 
 from celery_redlock_beat.delivery.amqp import Amqp, is_amqp
+from celery_redlock_beat.delivery.counting import Counter
 from celery_redlock_beat.delivery.failures import classify, describe
+from celery_redlock_beat.delivery.timeouts import bound_redis, shortest
 from celery_redlock_beat.errors import BrokerUnreachable
 
 if TYPE_CHECKING:
@@ -30,29 +28,12 @@ if TYPE_CHECKING:
     from kombu import Connection, Producer
 
     from celery_redlock_beat.delivery import Send
+    from celery_redlock_beat.delivery.counting import Tally
     from celery_redlock_beat.delivery.failures import Kinds
 
 logger = logging.getLogger(__name__)
 
 LONGEST_BACK_OFF = 1.0
-
-
-@dataclass(slots=True)
-class Tally:
-    """What came of one call of ``send``.
-
-    ``calls`` of our producer for a task, how many messages are ``out`` through it, and how many
-    tasks Celery says were published on whatever producer.
-    """
-
-    calls: int = 0
-    out: int = 0
-    published: int = 0
-
-    @property
-    def elsewhere(self) -> int:
-        """Messages that went past our producer: an ``apply_async`` that does not pass it on."""
-        return max(0, self.published - self.calls)
 
 
 class Broker:
@@ -74,13 +55,11 @@ class Broker:
         self._send = send
         self._timeout = socket_timeout
         self._prepare = prepare
-        self._count = count
+        self._counter = Counter(app.conf.event_exchange, count)
         self._pid = 0
         self._failures = 0
         self._again_at = 0.0
         self._depth = 0
-        self._thread = 0
-        self._tally = Tally()
         self._connection: Connection | None = None
         self._producer: Producer | None = None
         self._amqp: Amqp | None = None
@@ -101,21 +80,18 @@ class Broker:
         Raises ``BrokerUnreachable`` if it was not tried, or what ``send`` raised, classified.
         """
         producer = self._usable_producer()
-        self._tally, self._thread = Tally(), threading.get_ident()
         try:
             # Not denied, the Redis result backend subscribes per message and never reads.
-            with self._working(), denied_join_result():
+            with self._working(), denied_join_result(), self._counter.counting() as tally:
                 self._send(message, producer)
         except Exception as exc:
             failure = classify(exc, self.recoverable_errors)
             # A late confirmation must not be taken for that of the next message.
             self._forget_unless_blocked()
             raise failure from exc
-        finally:
-            self._thread = 0
         if self._amqp:
             self._amqp.used()
-        return self._tally
+        return tally
 
     def reset(self) -> None:
         """Drop the connection and all that is remembered of the broker."""
@@ -133,7 +109,7 @@ class Broker:
             # A connection from before a fork belongs to the parent: it is not even closed.
             self._connection = self._producer = self._amqp = None
             self._pid = os.getpid()
-            after_task_publish.connect(self._on_published)
+            self._counter.listen()
         with self._working():
             if self._producer is not None and self._is_alive():
                 return self._producer
@@ -173,7 +149,7 @@ class Broker:
         connection = self._app.connection_for_write(connect_timeout=timeout)
         self._amqp = Amqp(connection, ours) if is_amqp(connection) else None
         if getattr(connection.get_transport_cls(), "driver_type", None) == "redis":
-            _bound_redis(connection.transport_options, ours)
+            bound_redis(connection.transport_options, ours)
         if self._prepare:
             self._prepare(connection)
         errors = connection.recoverable_connection_errors
@@ -183,26 +159,8 @@ class Broker:
     def _new_producer(self, connection: Connection) -> Producer:
         connection.default_channel  # noqa: B018  opened here, so that nothing connects later
         producer = self._app.amqp.Producer(connection, auto_declare=False)
-        producer.publish = partial(self._publish_once, producer.publish)
+        self._counter.attach(producer, self._timeout if self._amqp else None)
         return producer
-
-    def _publish_once(self, publish: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        # With retry, kombu sleeps, and writes the policy into the transport options.
-        kwargs["retry"] = False
-        if self._amqp:
-            kwargs["confirm_timeout"] = kwargs.get("confirm_timeout") or self._timeout
-        exchange = kwargs.get("exchange")
-        if getattr(exchange, "name", exchange) == self._app.conf.event_exchange:
-            return publish(*args, **kwargs)  # "task-sent" is no message of a tick
-        tally, before = self._tally, self._count() if self._count else 0
-        tally.calls += 1
-        result = publish(*args, **kwargs)
-        tally.out += self._count() - before if self._count else 1
-        return result
-
-    def _on_published(self, **_kwargs: Any) -> None:
-        if self._thread == threading.get_ident():
-            self._tally.published += 1
 
     def _forget_unless_blocked(self) -> None:
         if self._amqp is None or not self._amqp.blocked:
@@ -221,21 +179,6 @@ class Broker:
             yield
         finally:
             self._depth -= 1
-
-
-def shortest(given: Any, ours: float) -> float:
-    """Return the user's timeout if it is shorter than ours."""
-    return min(float(given), ours) if given else ours
-
-
-def _bound_redis(options: dict[str, Any], ours: float) -> None:
-    names = ("socket_timeout", "socket_connect_timeout")
-    options.update({name: shortest(options.get(name), ours) for name in names})
-    options["retry_on_timeout"] = False
-    # For Sentinel's own nodes redis-py makes clients that retry ten times.
-    nodes = dict(options.get("sentinel_kwargs") or {})
-    nodes.update({name: shortest(nodes.get(name), ours) for name in names}, retry=None)
-    options["sentinel_kwargs"] = nodes
 
 
 def _quietly(let_go: Callable[[], Any]) -> None:

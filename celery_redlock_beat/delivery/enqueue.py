@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from celery.beat import ScheduleEntry
 
     from celery_redlock_beat.delivery import Send
-    from celery_redlock_beat.delivery.broker import Tally
+    from celery_redlock_beat.delivery.counting import Tally
     from celery_redlock_beat.ledger import Grant, Ledger
     from celery_redlock_beat.ticks import Reason
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Kinds = tuple[type[BaseException], ...]
 
+WRONG_TYPE = "WRONGTYPE "
+"""What Redis says of a queue's key that is no list: it has to be deleted by hand."""
+
 TRANSIENT: Kinds = (OSError, OperationalError)
 PERMANENT: Kinds = (
     # kombu: EncodeError is a SerializationError, ContentDisallowed a SerializerNotInstalled.
@@ -36,9 +39,11 @@ def classify(exc: BaseException, connection_errors: Kinds = ()) -> DeliveryError
 
     ``connection_errors`` are those that the connection at hand can recover from.
     """
-    for link in chain(exc):
+    for link in _links(exc):
         if isinstance(link, DeliveryError):
             return link
+        if WRONG_TYPE in str(link):
+            return DeliveryImpossible(describe(link))
         if _passes(link, connection_errors):
             return DeliveryFailed(describe(link))
         if isinstance(link, PERMANENT):
@@ -48,7 +53,7 @@ def classify(exc: BaseException, connection_errors: Kinds = ()) -> DeliveryError
 
 def is_connection_error(exc: BaseException, connection_errors: Kinds = ()) -> bool:
     """Answer whether an exception, or what caused it, came from the connection."""
-    return any(_passes(link, connection_errors) for link in chain(exc))
+    return any(_passes(link, connection_errors) for link in _links(exc))
 
 
 def describe(exc: BaseException) -> str:
@@ -57,16 +62,18 @@ def describe(exc: BaseException) -> str:
     return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
 
 
-def chain(exc: BaseException) -> Iterator[BaseException]:
+def _links(exc: BaseException) -> Iterator[BaseException]:
     """Yield an exception and what it came from, outermost first.
 
-    What is innermost says least: kombu opens channels inside ``except IndexError``.
+    What is innermost says least: kombu opens channels inside ``except IndexError``. But Celery
+    wraps what kombu calls recoverable, a KeyError too, in an OperationalError, which says nothing.
     """
     seen: set[int] = set()
     link: BaseException | None = exc
     while link is not None and id(link) not in seen:
         seen.add(id(link))
-        yield link
+        if not (isinstance(link, OperationalError) and link.__cause__):
+            yield link
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 

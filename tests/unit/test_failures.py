@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from itertools import pairwise
 
 import pytest
 from amqp.exceptions import PreconditionFailed
@@ -11,6 +12,7 @@ from celery.exceptions import NotRegistered, QueueNotFound
 from kombu.exceptions import ContentDisallowed, EncodeError, OperationalError
 from kombu.transport.redis import Transport
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from celery_redlock_beat.delivery.failures import classify, is_connection_error
@@ -20,19 +22,12 @@ REDIS = Transport.connection_errors
 
 
 def raised(*chain: BaseException, cause: bool = False) -> BaseException:
-    """Raise the last one first, each of the others while handling the one after it."""
-    outer, *inner = chain
-    try:
-        try:
-            if inner:
-                raise raised(*inner, cause=cause)
-        except type(inner[0]) if inner else ValueError as exc:
-            if cause:
-                raise outer from exc
-            raise outer  # noqa: B904
-        raise outer
-    except type(outer) as exc:
-        return exc
+    """Link exceptions as raising each while handling the next would, or from it."""
+    for outer, inner in pairwise(chain):
+        outer.__context__ = inner
+        if cause:
+            outer.__cause__ = inner
+    return chain[0]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +72,18 @@ def test_a_bug_does_not_pass_by_itself(exc):
 def test_kombu_counts_keyerror_among_connection_errors_and_we_do_not():
     assert type(classify(KeyError("queue"), (*REDIS, KeyError))) is DeliveryImpossible
     assert not is_connection_error(KeyError("queue"), (*REDIS, KeyError))
+
+
+def test_what_celery_wrapped_counts_and_not_the_wrapping():
+    for inner, kind in {
+        KeyError("queue"): DeliveryImpossible,
+        ResponseError("WRONGTYPE Operation against a key"): DeliveryImpossible,
+        ResponseError("OOM command not allowed"): DeliveryFailed,
+        RedisConnectionError("refused"): DeliveryFailed,
+    }.items():
+        wrapped = raised(OperationalError(str(inner)), inner, cause=True)
+        exc = raised(SchedulingError("Couldn't apply"), wrapped)
+        assert type(classify(exc, (*REDIS, KeyError, ResponseError))) is kind
 
 
 @pytest.mark.parametrize("exc", [RuntimeError("?"), PreconditionFailed("differs")], ids=repr)
