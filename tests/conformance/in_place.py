@@ -12,7 +12,6 @@ from celery.app.defaults import DEFAULTS
 from celery_redlock_beat.scheduler import RedlockScheduler
 
 DEFAULTS["redlock_beat_url"] = "memory://"  # no app in the tests needs a server
-RedlockScheduler._assemble = assemble_and_introduce
 celery.beat.Scheduler = RedlockScheduler
 # A scheduler with a store of its own, as plugins write them: its base becomes ours.
 celery.beat.PersistentScheduler.__bases__ = (RedlockScheduler,)

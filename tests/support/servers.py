@@ -129,7 +129,9 @@ class SentinelTrio:
         for sentinel in self.sentinels:
             if sentinel.alive:
                 with sentinel.client() as client:
-                    return int(client.sentinel_get_master_addr_by_name(self.service)[1])
+                    # Not redis-py's own method: that of 6.4 raises.
+                    question = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.service)
+                    return int(client.execute_command(*question)[1])
         raise LookupError("no Sentinel is alive")
 
     def current(self) -> Server:
