@@ -1,6 +1,6 @@
 """Measure this scheduler beside stock beat and the raw limit of Redis, in one run on one machine.
 
-    tox -e bench
+tox -e bench
 """
 
 from __future__ import annotations

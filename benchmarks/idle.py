@@ -28,8 +28,9 @@ def measure() -> list[Idle]:
 
 
 def _idle(name: str) -> Idle:
-    with running(name, 'crontab(minute="0", hour="0", day_of_month="29", month_of_year="2")',
-                 ENTRIES) as beat:
+    with running(
+        name, 'crontab(minute="0", hour="0", day_of_month="29", month_of_year="2")', ENTRIES
+    ) as beat:
         time.sleep(SETTLE)
         cpu, commands = beat.cpu_seconds(), beat.commands()
         time.sleep(SPAN)

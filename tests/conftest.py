@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,6 +38,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
         left_out = LEFT_OUT & {marker.name for marker in item.iter_markers()}
         if left_out and folder not in RUN_IN_FULL:
             raise pytest.UsageError(f"no tox environment runs {item.nodeid}, which is {left_out}")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """Undo what a worker within a test does to the root logger: others look at the log."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -10,13 +10,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from celery_redlock_beat.ticks import SECOND, Micros
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from celery_redlock_beat.ticks import Micros, Outcome, Reason, Tick
+    from celery_redlock_beat.ticks import Outcome, Reason, Tick
 
 MOST_PER_CALL = 100
 """Ticks per call: 100 grants hold the server for 1–1.6 ms, 1000 for 12–27 ms."""
+HEARTBEAT_ALIVE: Micros = 30 * SECOND
+"""How old a heartbeat may be for a recovery to wait for its node."""
+SETTLED_KEPT: Micros = 600 * SECOND
+"""How long a settled grant is remembered, so that its own node is told so when it asks again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from uuid import uuid4
 from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.errors import DeliveryImpossible, LedgerRecovering
 from celery_redlock_beat.ledger import (
+    HEARTBEAT_ALIVE,
     MOST_PER_CALL,
+    SETTLED_KEPT,
     Answer,
     Claimed,
     Closing,
@@ -43,10 +45,6 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Micros, Reason
 
 __all__ = ["MemoryLedger", "MemoryServer"]
-
-HOUR: Micros = 3600 * SECOND
-HEARTBEAT_ALIVE: Micros = 30 * SECOND
-SETTLED_KEPT: Micros = 600 * SECOND
 
 
 class MemoryLedger:
@@ -123,7 +121,7 @@ class MemoryLedger:
             wrong = next((key for key in pushed if key in server.not_lists), None)
             if wrong is None:
                 for command in commands:
-                    self._push(command)
+                    server.push(command)
                 server.close(Settlement(grant, SENT, passed), now, self._keep)
                 return closing
         raise DeliveryImpossible(
@@ -151,12 +149,10 @@ class MemoryLedger:
         """Push what this node remembers; marks and fences rise to the maximum."""
         server = self._server
         with self._call("recover") as now:
-            if self._starts_recovery():
-                server.heard.clear()
-                server.recovering, server.epoch = server.replid, uuid4().hex
-                server.hold_down = now + self._hold_down
+            if server.starts_recovery(self.fence):
+                server.start_recovery(ends=now + self._hold_down)
             server.fence = max(server.fence, self.fence)
-            refused = [each.entry for each in memories if not self._vouch(each, now)]
+            refused = [each.entry for each in memories if not server.vouch(each, now)]
             self.epoch = server.epoch or self.epoch
             if server.recovering is None:
                 return Recovery(0, refused)
@@ -164,8 +160,7 @@ class MemoryLedger:
             living = {node for node, at in server.nodes.items() if at >= now - HEARTBEAT_ALIVE}
             if now < server.hold_down and not (living and living <= server.heard):
                 return Recovery(server.hold_down - now, refused)
-            server.identity, server.recovering, server.hold_down = server.replid, None, 0
-            server.heard.clear()
+            server.end_recovery()
             return Recovery(0, refused)
 
     @contextmanager
@@ -191,7 +186,7 @@ class MemoryLedger:
                 server.grants[tick] = Open(NOBODY, server.next_fence(now), 0, now)
                 server.open[tick] = now
         elif asked.again or record.fingerprint not in (asked.fingerprint, ""):
-            record.since, record.fingerprint = now, asked.fingerprint
+            record.since, record.fingerprint = max(record.since, now), asked.fingerprint
         else:
             record.fingerprint = asked.fingerprint
         return Record(
@@ -210,6 +205,8 @@ class MemoryLedger:
         held = server.grants.get(tick)
         if isinstance(held, Open):
             return self._ask_open(tick, held, record.mark, now)
+        if held is not None:
+            record.mark = max(record.mark, tick.at)
         if tick.at <= record.mark or asked.expected not in (None, record.mark):
             return Answer(tick, Verdict.SETTLED, record.mark)
         granted = self._grant(tick, Open(NOBODY, 0, 0, record.mark), now)
@@ -237,30 +234,3 @@ class MemoryLedger:
         if not isinstance(held, Open) or tick.entry in self._server.paused:
             return None
         return Orphan(tick, free_since, held.attempt)
-
-    def _push(self, command: Command) -> None:
-        server = self._server
-        if command.name == "LPUSH":
-            server.lists.setdefault(command.key, []).insert(0, command.argument)
-        elif command.name == "PUBLISH":
-            server.published.append((command.key, command.argument))
-
-    def _starts_recovery(self) -> bool:
-        server = self._server
-        if server.recovering == server.replid:
-            return False
-        return (
-            server.recovering is not None
-            or server.identity != server.replid
-            or self.fence > server.fence
-        )
-
-    def _vouch(self, memory: Memory, now: Micros) -> bool:
-        """Raise the entry's mark to what a node remembers; refuse one too far ahead."""
-        if memory.mark > now + HOUR:
-            return False
-        record = self._server.marks.setdefault(memory.entry, Mark())
-        record.mark = max(record.mark, memory.mark)
-        record.since = max(record.since, memory.since)
-        record.fingerprint = record.fingerprint or memory.fingerprint
-        return True

@@ -1,6 +1,6 @@
 """What a Redis server holds for the ledger, in this process: the records and what guards them.
 
-The same as the prelude of the scripts, name by name; no verb is in here, and nothing outlives the
+It decides what the prelude of the scripts decides; no verb is in here, and nothing outlives the
 process, so it serves tests only.
 """
 
@@ -18,13 +18,14 @@ from celery_redlock_beat.ledger import Closing, Grant
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from celery_redlock_beat.ledger import Settlement
+    from celery_redlock_beat.ledger import Command, Memory, Settlement
     from celery_redlock_beat.ticks import Micros, Tick
 
 NOBODY = "-"
 UNKNOWN = "unknown"
 """The identity of a server that refuses INFO: then the fence alone decides."""
-DAY: Micros = 86_400_000_000
+HOUR: Micros = 3_600_000_000
+DAY: Micros = 24 * HOUR
 SWEPT_PER_CLOSE = 2
 
 
@@ -147,6 +148,40 @@ class MemoryServer(Records):
         for old, _ in until(self.settled, now)[:SWEPT_PER_CLOSE]:
             self.grants.pop(old, None)
             del self.settled[old]
+
+    def push(self, command: Command) -> None:
+        """Do one of a message's commands. Nothing expires here."""
+        if command.name == "LPUSH":
+            self.lists.setdefault(command.key, []).insert(0, command.argument)
+        elif command.name == "PUBLISH":
+            self.published.append((command.key, command.argument))
+
+    def vouch(self, memory: Memory, now: Micros) -> bool:
+        """Raise an entry's mark to what a node remembers; refuse one too far ahead."""
+        if memory.mark > now + HOUR:
+            return False
+        record = self.marks.setdefault(memory.entry, Mark())
+        record.mark = max(record.mark, memory.mark)
+        record.since = max(record.since, memory.since)
+        record.fingerprint = record.fingerprint or memory.fingerprint
+        return True
+
+    def starts_recovery(self, seen: int) -> bool:
+        """Tell whether a push by a node that has seen this fence begins a recovery."""
+        if self.recovering == self.replid:
+            return False
+        moved = self.recovering is not None or self.identity != self.replid
+        return moved or seen > self.fence
+
+    def start_recovery(self, ends: Micros) -> None:
+        """Begin the recovery of this very identity, with nobody heard yet."""
+        self.heard.clear()
+        self.recovering, self.epoch, self.hold_down = self.replid, uuid4().hex, ends
+
+    def end_recovery(self) -> None:
+        """Answer again whoever pushed under the present epoch."""
+        self.heard.clear()
+        self.identity, self.recovering, self.hold_down = self.replid, None, 0
 
     def _count(self, outcome: str, number: int) -> None:
         self.totals[outcome] = self.totals.get(outcome, 0) + number

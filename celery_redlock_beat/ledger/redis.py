@@ -13,7 +13,9 @@ from redis.exceptions import NoScriptError, RedisError
 
 from celery_redlock_beat.errors import DeliveryImpossible, LedgerRecovering
 from celery_redlock_beat.ledger import (
+    HEARTBEAT_ALIVE,
     MOST_PER_CALL,
+    SETTLED_KEPT,
     Answer,
     Claimed,
     Closing,
@@ -45,8 +47,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KEYS = ("marks", "open", "grants", "settled", "totals", "paused", "nodes", "heard")
-HEARTBEAT_ALIVE: Micros = 30 * SECOND
-SETTLED_KEPT: Micros = 600 * SECOND
 MOST_MEMORIES = 500
 
 

@@ -71,6 +71,7 @@ class Place(Protocol):
     def record(self, entry: str) -> Record | None: ...
     def last_fence(self) -> int: ...
     def identity(self) -> str | None: ...
+    def hold_down_ends(self) -> Micros: ...
     def open_ticks(self) -> dict[Tick, Micros]: ...
     def kept_until(self) -> dict[Tick, Micros]: ...
     def kept(self) -> dict[Tick, str]: ...
@@ -150,6 +151,9 @@ class MemoryPlace:
 
     def identity(self) -> str | None:
         return self.server.identity
+
+    def hold_down_ends(self) -> Micros:
+        return self.server.hold_down
 
     def open_ticks(self) -> dict[Tick, Micros]:
         return dict(self.server.open)
@@ -271,6 +275,9 @@ class RedisPlace:
     def identity(self) -> str | None:
         found = self.client.hget(self.keys["marks"], "identity")
         return found and found.decode()
+
+    def hold_down_ends(self) -> Micros:
+        return int(self.client.hget(self.keys["marks"], "hold_down") or 0)
 
     def open_ticks(self) -> dict[Tick, Micros]:
         return self._scores("open")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -55,14 +56,15 @@ def test_nodes_that_take_over_from_each_other_all_the_time_send_each_tick_once(l
 
     def send_all(node):
         closings = Counter()
-        asked = ticks
-        while asked:
+        asked, ends = ticks, time.monotonic() + LIMIT
+        while asked and time.monotonic() < ends:
             answers = node.claim([Ask(tick, tick.at) for tick in asked]).answers
             if ledgers.kind == "memory":
                 ledgers.pass_time(1)
             for held in filter(None, (answer.grant for answer in answers)):
                 closings[node.enqueue(held, [message(held.tick)], {})] += 1
             asked = [answer.tick for answer in answers if answer.verdict is not Verdict.SETTLED]
+        assert not asked
         return closings
 
     closings = sum(all_at_once(nodes, send_all), Counter())

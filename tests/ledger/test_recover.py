@@ -14,6 +14,7 @@ from ledger.places import (
     due_ticks,
     grant,
     join,
+    message,
     patient_nodes,
     register,
 )
@@ -27,29 +28,27 @@ def patient(ledgers):
     return patient_nodes(ledgers)
 
 
-def waits_out(ledgers, node, memories=()):
-    """Push, and push again when the told wait is over."""
-    told = node.recover(memories)
-    assert 0 < told.wait <= HOLD_DOWN
+def starts_and_waits_out(ledgers, node):
+    """Begin a recovery by pushing, and push again when the told wait is over."""
+    assert node.recover([]) == Recovery(HOLD_DOWN)
     with pytest.raises(LedgerRecovering):
         node.claim([])
-    ledgers.pass_time(told.wait)
-    assert node.recover(memories) == Recovery(0)
+    ledgers.pass_time(HOLD_DOWN)
+    assert node.recover([]) == Recovery(0)
     node.claim([])
+    return True
 
 
 def test_the_very_first_start_waits_for_the_full_hold_down(ledgers):
     node = ledgers.node(hold_down=HOLD_DOWN, joined=False)
-    assert node.recover([]).wait == HOLD_DOWN
-    waits_out(ledgers, node)
+    assert starts_and_waits_out(ledgers, node)
 
 
 def test_a_flush_leaves_no_heartbeats_and_waits_for_the_full_hold_down(ledgers):
     node = ledgers.node(hold_down=HOLD_DOWN, joined=False)
-    waits_out(ledgers, node)
+    starts_and_waits_out(ledgers, node)
     ledgers.flush()
-    assert node.recover([]).wait == HOLD_DOWN
-    waits_out(ledgers, node)
+    assert starts_and_waits_out(ledgers, node)
 
 
 def test_a_recovery_ends_early_when_every_live_node_was_heard(ledgers, patient):
@@ -73,12 +72,12 @@ def test_a_node_that_was_silent_for_long_is_not_waited_for(ledgers, patient):
 
 def test_a_node_that_slept_through_a_recovery_is_refused_until_it_pushes(ledgers):
     a, b = (ledgers.node(hold_down=HOLD_DOWN, joined=False) for _ in range(2))
-    waits_out(ledgers, a)
+    starts_and_waits_out(ledgers, a)
     join(b)
     a.claim([])
     b.claim([])
     ledgers.restart()
-    waits_out(ledgers, a)
+    starts_and_waits_out(ledgers, a)
     with pytest.raises(LedgerRecovering):
         b.claim([])
     assert b.recover([]) == Recovery(0)
@@ -89,10 +88,11 @@ def test_a_node_that_slept_through_a_recovery_is_refused_until_it_pushes(ledgers
 def test_a_second_discovery_does_not_restart_a_recovery(ledgers, patient):
     ledgers.restart()
     first, second, third = patient
-    end = first.recover([]).wait + ledgers.now()
-    epoch = first.epoch
+    first.recover([])
+    epoch, ends = first.epoch, ledgers.hold_down_ends()
     ledgers.pass_time(MOMENT)
-    assert second.recover([]).wait + ledgers.now() - end < MOMENT
+    assert 0 < second.recover([]).wait <= MINUTE - MOMENT
+    assert ledgers.hold_down_ends() == ends
     assert third.recover([]) == Recovery(0)
     assert epoch == first.epoch == second.epoch == third.epoch
     first.claim([])
@@ -237,3 +237,15 @@ def test_a_node_with_very_many_entries_pushes_them_all(ledgers, patient):
     assert third.recover([]).wait > 0
     assert first.recover([mad[0], *memories, mad[1]]) == Recovery(0, ["mad 1", "mad 2"])
     assert all(ledgers.record(each.entry).mark == each.mark for each in memories)
+
+
+def test_a_tick_that_the_ledger_knows_settled_is_not_granted_again_without_its_mark(ledgers):
+    first, second = ledgers.node(), ledgers.node()
+    before, tick = due_ticks(ledgers, first, count=2)
+    held = grant(first, tick)
+    first.enqueue(held, [message(tick)], {})
+    ledgers.lose_marks()
+    second.recover([Memory(tick.entry, before.at)])  # the first is dead, and only it knew
+    answer = claim(second, tick)
+    assert (answer.verdict, answer.mark) == (Verdict.SETTLED, tick.at)
+    assert len(ledgers.queue()) == 1

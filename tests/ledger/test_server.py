@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
 from celery_redlock_beat.ledger import Closing, Memory, Release, Settlement, Verdict
-from celery_redlock_beat.ledger import memory as in_memory
 from celery_redlock_beat.ledger import redis as in_redis
 from celery_redlock_beat.ticks import SENT
 from ledger.places import (
@@ -94,6 +95,19 @@ def watch_recovery(ledger):
     return running
 
 
+def test_after_a_fork_it_is_another_node_on_a_connection_of_its_own(served, monkeypatch):
+    a = served.node()
+    (tick,) = due_ticks(served, a)
+    grant(a, tick)
+    parent, connection = a.node, a._client
+    monkeypatch.setattr(in_redis, "os", SimpleNamespace(getpid=lambda: 1))
+    with pytest.raises(LedgerRecovering):
+        a.claim([])
+    assert (a.node != parent, a._client is not connection) == (True, True)
+    join(a)
+    assert claim(a, tick).verdict is Verdict.HELD
+
+
 def test_every_ledger_key_carries_the_tag_of_the_namespace_and_none_but_nodes_expires(served):
     a = served.node()
     first, second = due_ticks(served, a, count=2)
@@ -102,8 +116,3 @@ def test_every_ledger_key_carries_the_tag_of_the_namespace_and_none_but_nodes_ex
     keys = {key.decode() for key in served.client.scan_iter()} - {QUEUE}
     assert all(key.startswith(f"{{redlock:{NAMESPACE}}}:") for key in keys)
     assert {key for key in keys if served.client.pttl(key) >= 0} == {served.keys["nodes"]}
-
-
-def test_the_double_keeps_as_long_as_the_real_thing():
-    for name in ("HEARTBEAT_ALIVE", "SETTLED_KEPT"):
-        assert getattr(in_memory, name) == getattr(in_redis, name)

@@ -53,6 +53,7 @@ PERIOD: Micros = 4_000
 LEASE: Micros = 15_000
 HOLD_DOWN: Micros = 5_000
 NODES = 3
+MOST_PUSHES = 20
 
 spans = st.sampled_from([1, PERIOD, LEASE, LEASE + 1, 3 * LEASE])
 indexes = st.integers(0, 99)
@@ -147,6 +148,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.fates: dict[Tick, str] = {}
         self.opened: dict[Tick, Micros] = {}  # → the mark before its first grant
         self.leases: dict[Tick, Micros] = {}
+        self.fences: dict[Tick, int] = {}  # of the present grant
         self.in_doubt: set[Tick] = set()
         self.forgotten: set[Tick] = set()  # sent, then lost with all who remembered it
         self.sent_ever: Counter[Tick] = Counter()
@@ -194,9 +196,15 @@ class LedgerMachine(RuleBasedStateMachine):
         for grant in list(peer.held.values()):
             self.send(peer, grant, "heard")
 
-    @rule(number=indexes, entry=entries, by=st.integers(1, NODES - 1), first=st.booleans())
-    def a_slow_node_is_overtaken(self, number: int, entry: str, by: int, first: bool) -> None:
-        """Let a lease end, another node adopt the tick, and both send, in either order."""
+    @rule(
+        number=indexes,
+        entry=entries,
+        by=st.integers(1, NODES - 1),
+        first=st.booleans(),
+        gives_back=rarely,
+    )
+    def a_slow_node_is_overtaken(self, number, entry, by, first, gives_back) -> None:
+        """Let a lease end, another node adopt the tick, and both finish it, in either order."""
         self.place.pass_time(PERIOD)
         slow, other = self.peer(number), self.peer(number + by)
         self.ask(slow, self.newest(slow, entry, 1, self.place.now()))
@@ -204,7 +212,10 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ask(other, self.orphans(other))
         for peer in (slow, other) if first else (other, slow):
             for grant in list(peer.held.values()):
-                self.send(peer, grant, "heard")
+                if peer is slow and gives_back:
+                    self.give_back(peer, peer.held.pop(grant.tick), 0, Release.FAILED)
+                else:
+                    self.send(peer, grant, "heard")
 
     @rule(
         number=indexes,
@@ -247,10 +258,7 @@ class LedgerMachine(RuleBasedStateMachine):
         peer, grant = self.holder(number, pick)
         del peer.held[grant.tick]
         for _ in range(times):
-            peer.ledger.release([grant], back_off, why)
-        free_at = self.place.open_ticks().get(grant.tick)
-        if free_at is not None:
-            self.leases[grant.tick] = free_at
+            self.give_back(peer, grant, back_off, why)
 
     @rule(entry=entries)
     @only_if(lambda self: not self.paused)
@@ -282,7 +290,10 @@ class LedgerMachine(RuleBasedStateMachine):
         }
         pushing = [self.peers[number] for number in order]
         # On a busy machine one may come after the hold-down: a higher fence starts another.
-        while any(waits := [self.push(peer) for peer in pushing]) or len(self.epochs()) > 1:
+        for _ in range(MOST_PUSHES):
+            waits = [self.push(peer) for peer in pushing]
+            if not any(waits) and len(self.epochs()) == 1:
+                break
             self.place.pass_time(max(waits))
         for peer in pushing:
             self.register(peer)
@@ -378,8 +389,8 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def new_peer(self) -> Peer:
         peer = self.unknown_peer()
-        while wait := self.push(peer):
-            self.place.pass_time(wait)
+        self.place.pass_time(self.push(peer))
+        self.push(peer)
         self.register(peer)
         return peer
 
@@ -402,23 +413,35 @@ class LedgerMachine(RuleBasedStateMachine):
             previous = self.opened.setdefault(tick, grant.previous)
             assert grant.previous == previous
             if answer.verdict is Verdict.MINE:
-                assert (grant.deadline, grant.fence <= self.fence) == (self.leases[tick], True)
+                assert (grant.deadline, grant.fence) == (self.leases[tick], self.fences[tick])
                 continue
             granted_at = grant.deadline - LEASE
             assert tick.at <= granted_at, "granted early"
+            assert tick.entry not in self.paused, "granted while paused"
             assert self.leases.get(tick, 0) <= granted_at, "two live grants"
             assert grant.fence > self.fence, "a fence was given again"
             assert tick not in self.fates, "a settled tick was granted"
-            self.fence, self.leases[tick] = grant.fence, grant.deadline
+            assert grant.attempt > 0
+            self.fence = self.fences[tick] = grant.fence
+            self.leases[tick] = grant.deadline
+        for entry, mark in {each.tick.entry: each.mark for each in claimed.answers}.items():
+            assert mark == self.place.record(entry).mark
         return claimed
 
     def deliver(self, letter: Letter) -> Closing | None:
         closing = letter.arrive()
         if closing is Closing.DONE:
+            assert letter.grant.tick.entry not in self.paused, "sent while paused"
             self.sent_ever[letter.grant.tick] += 1
             self.sent_here[letter.grant.tick] += 1
             self.close(Settlement(letter.grant, SENT, passed(letter.grant)))
         return closing
+
+    def give_back(self, peer: Peer, grant: Grant, back_off: Micros, why: Release) -> None:
+        peer.ledger.release([grant], back_off, why)
+        free_at = self.place.open_ticks().get(grant.tick)
+        if free_at is not None and grant.fence == self.fences[grant.tick]:
+            self.leases[grant.tick] = free_at
 
     def settle(self, peer: Peer, settlement: Settlement, lost: bool) -> None:
         if lost:
@@ -434,6 +457,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """Give a tick, and what it passed over, the one fate that they will ever have."""
         grant = settlement.grant
         assert self.opened.pop(grant.tick) == grant.previous
+        assert self.fences[grant.tick] == grant.fence, "closed by a grant that was taken over"
         fates = {Tick(grant.tick.entry, at): "skipped:superseded" for at in between(grant)}
         fates[grant.tick] = settlement.outcome.text
         assert self.fates.keys().isdisjoint(fates)

@@ -167,3 +167,10 @@ class WorkerNode(Node):
         embedded = ["-B", "--scheduler", scheduler] if beat else []
         pool = ["-c", "1", "--hostname", f"{name}@%h", "-l", loglevel]
         super().__init__(directory, name, ["worker", *pool, *embedded, *args], **options)
+
+
+class EmbeddedBeat(WorkerNode):
+    """A real ``celery -A <module> worker -B --scheduler redlock``, with the prefork pool."""
+
+    def __init__(self, directory: Path, name: str = "worker", **options: Any) -> None:
+        super().__init__(directory, name, beat=True, args=["--pool=prefork"], **options)

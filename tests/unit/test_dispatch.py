@@ -1,7 +1,6 @@
 """The line, on a ledger in memory: what a node does with what it is granted."""
 
 import pytest
-from support.fleet import LEASE, START, Fleet
 
 from celery_redlock_beat.delivery import Delivered
 from celery_redlock_beat.dispatch import MOST_ATTEMPTS, ORPHAN_LEASES
@@ -14,6 +13,7 @@ from celery_redlock_beat.errors import (
 from celery_redlock_beat.ledger import Ask
 from celery_redlock_beat.ticks import SECOND, Tick
 from celery_redlock_beat.timetables.interval import Interval
+from support.fleet import LEASE, START, Fleet
 
 
 @pytest.fixture

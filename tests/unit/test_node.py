@@ -3,11 +3,11 @@
 import logging
 
 import pytest
-from support.fleet import START, Fleet
 
 from celery_redlock_beat.errors import LedgerUnavailable
 from celery_redlock_beat.ticks import SECOND
 from celery_redlock_beat.timetables.interval import Interval
+from support.fleet import START, Fleet
 
 
 @pytest.fixture

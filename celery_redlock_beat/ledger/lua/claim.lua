@@ -13,6 +13,7 @@
 -- open, lease alive, mine   MINE       the reply was lost
 -- open, lease alive         HELD       with the wait
 -- open, lease over          GRANTED    new fence, attempt + 1, the first grant's previous mark
+-- a settled grant           SETTLED    the mark rises to it: the key of the marks was lost
 -- tick <= mark              SETTLED
 -- mark is not the expected  SETTLED    compare-and-set: someone computed another instant
 -- otherwise                 GRANTED    mark = tick, the previous mark remembered
@@ -57,6 +58,10 @@ local function ask(entry, tick, due_at, expected)
       return grant_to_me('MINE', member, record.mark, grant, deadline)
     end
     return refuse('HELD', record.mark, deadline - now)
+  end
+  if grant and tick > record.mark then
+    record.mark = tick
+    write_record(entry, record)
   end
   if tick <= record.mark or (expected and expected ~= record.mark) then
     return refuse('SETTLED', record.mark)

@@ -26,7 +26,7 @@ for i = 4, #ARGV, 4 do
     end
     write_record(entry, record)
   elseif again == '1' or (record.fingerprint ~= fingerprint and record.fingerprint ~= '') then
-    record.since, record.fingerprint = now, fingerprint
+    record.since, record.fingerprint = math.max(record.since, now), fingerprint
     write_record(entry, record)
   elseif record.fingerprint == '' then
     -- A mark that was pushed by a node without this entry: its timetable is not known to differ.
