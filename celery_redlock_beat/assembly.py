@@ -17,6 +17,7 @@ from celery_redlock_beat.node import Node
 from celery_redlock_beat.store.client import locate
 from celery_redlock_beat.store.eviction import eviction_warning
 from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.timetables import app_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,20 @@ if TYPE_CHECKING:
     from celery_redlock_beat.store.client import Server
     from celery_redlock_beat.ticks import Event, Micros
 
+MOST_NAMES = 5
+
 logger = logging.getLogger(__name__)
+
+
+def check(app: Celery, settings: Settings) -> None:
+    """Raise ``SettingError`` where nothing could ever be sent; touches no network."""
+    locate(app, settings)
+    app_zone(app)
+    if app.conf.task_always_eager:
+        logger.warning(
+            "task_always_eager is set: beat runs the tasks that it knows itself, on each tick in "
+            "one of the nodes, and sends no messages for them. It is meant for tests."
+        )
 
 
 def micros(seconds: float) -> Micros:
@@ -102,8 +116,12 @@ def _delivery(
     return Publish(app, send, settings.socket_timeout)
 
 
-def _report_fault(name: str, exc: Exception) -> None:
-    logger.error("%r: its schedule failed, it is tried again in a minute", name, exc_info=exc)
+def _report_fault(names: list[str], exc: Exception) -> None:
+    shown = ", ".join(map(repr, names[:MOST_NAMES]))
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    logger.error(
+        "%s%s: the schedule failed, it is tried again in a minute", shown, more, exc_info=exc
+    )
 
 
 def _warn_of_eviction(server: Server) -> None:

@@ -8,26 +8,19 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from celery_redlock_beat.claims import Claims
 from celery_redlock_beat.delivery import Delivered
-from celery_redlock_beat.delivery.headers import message_for
-from celery_redlock_beat.due import PAUSED_PAUSE
+from celery_redlock_beat.delivery.headers import message_for, task_id_of
 from celery_redlock_beat.errors import (
     BrokerUnreachable,
     DeliveryFailed,
     DeliveryImpossible,
     LedgerError,
+    LedgerUnavailable,
 )
-from celery_redlock_beat.ledger import (
-    MOST_PER_CALL,
-    Ask,
-    Closing,
-    Grant,
-    Memory,
-    Registration,
-    Release,
-    Settlement,
-    Verdict,
-)
+from celery_redlock_beat.hand import Hand
+from celery_redlock_beat.ledger import MOST_PER_CALL, Grant, Release, Settlement
+from celery_redlock_beat.orphans import MOST_ATTEMPTS
 from celery_redlock_beat.ticks import SECOND, SENT, Event, Outcome, Reason, skipped
 
 if TYPE_CHECKING:
@@ -35,13 +28,14 @@ if TYPE_CHECKING:
 
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.delivery import Delivery
-    from celery_redlock_beat.due import DueQueue, Slot
+    from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.entries import RedlockEntry
-    from celery_redlock_beat.ledger import Answer, Claimed, Ledger, Orphan
-    from celery_redlock_beat.ticks import Micros, Tick
+    from celery_redlock_beat.lateness import Slot
+    from celery_redlock_beat.ledger import Ledger
+    from celery_redlock_beat.ticks import Micros
 
-MOST_ATTEMPTS = 5
-ORPHAN_LEASES = 10
+FIRST_CLAIM = 10
+"""Ticks in a claim as long as it is not known how long a message takes."""
 RETRY: Micros = SECOND // 10
 """How soon to look again whether the broker is back."""
 MOMENT: Micros = 1000
@@ -74,118 +68,69 @@ class Dispatcher:
         self.namespace = namespace
         self.lease = lease
         self.observe = observe
-        self.unregistered: dict[str, Registration] = {}
-        self.held: dict[Tick, Grant] = {}
-        self.trying: dict[Tick, Grant] = {}
-        self.unsettled: dict[Tick, tuple[Settlement, Event]] = {}
-        self.marks: dict[str, Micros] = {}
-        self._orphans: list[Orphan] = []
-        self._cursor = 0
-        self._next_deadline: Micros | None = None
+        self.hand = Hand()
+        self.claims = Claims(
+            ledger, clock, due, self.hand, lease, lambda name: entry_of(name) is not None
+        )
         self._pace: Micros = 0
         self._can_send = False
+        self._unanswered = False
 
-    def step(self) -> bool:
-        """Go along the line once, for a bounded number of ticks; return whether more is waiting.
+    def step(self, ends: Micros) -> bool:
+        """Go along the line once, until a monotonic instant; return whether more is waiting.
 
         Raises:
             LedgerError: the ledger could not be asked; what is held and unsettled is kept.
         """
         # A grant that was tried without an answer is dropped: the ledger knows what became of it.
-        self.trying.clear()
-        self._register()
+        self.hand.trying = None
+        self._unanswered = False
+        self.claims.register()
+        # Before the claim: what was published here must not come back as an orphan.
         self._settle()
         self._can_send = self.clock.is_known and self.delivery.ready()
-        adopted, due = self._asks() if self._can_send else ([], [])
-        self._learn(self.ledger.claim(adopted + due, self._cursor))
-        granted = list(self.held.values())
-        for grant in granted:
-            self._try_to_finish(grant)
+        more = self.claims.claim(self._room(), can_send=self._can_send)
+        tried = self._try_all(ends)
         self._settle()
-        found_orphans = self._can_send and not adopted and bool(self._orphans)
-        return found_orphans or bool(granted or due)
+        return more or tried
 
     def next_look(self) -> Micros:
         """Return how long nothing is going to be due, and no lease known to us ends."""
         if not self._can_send:
             return RETRY
-        now = self.clock.now()
-        instants = [self.due.next_look(), self._next_deadline]
-        soonest = min((at for at in instants if at is not None), default=now + SECOND)
-        return max(MOMENT, soonest - now)
+        now, instant = self.clock.now(), self.claims.next_look()
+        return SECOND if instant is None else max(MOMENT, instant - now)
 
-    def memories(self) -> list[Memory]:
-        """Return what this node remembers, to push when the server may have lost data."""
-        known = {slot.name: slot for slot in self.due}
-        return [
-            Memory(name, mark, known[name].since, known[name].timetable.fingerprint)
-            if name in known
-            else Memory(name, mark)
-            for name, mark in self.marks.items()
-        ]
-
-    def leave(self, ledger: Ledger) -> None:
-        """Give back over ``ledger``, a connection of its own, all that others would wait for."""
-        published = [settlement for settlement, _ in self.unsettled.values()]
-        unsent = [*self.held.values(), *self.trying.values()]
-        self.held, self.trying, self.unsettled = {}, {}, {}
-        if published:
-            ledger.settle(published)
-        if unsent:
-            ledger.release(unsent, 0, Release.UNTRIED)
-
-    def _register(self) -> None:
-        while self.unregistered:
-            chunk = list(self.unregistered.values())[:MOST_PER_CALL]
-            for record in self.ledger.register(chunk):
-                del self.unregistered[record.entry]
-                self.marks[record.entry] = max(record.mark, self.marks.get(record.entry, 0))
-                slot = self.due.get(record.entry)
-                if slot:
-                    slot.since = record.since
-                    self.due.advance(record.entry, record.mark)
-
-    def _asks(self) -> tuple[list[Ask], list[Ask]]:
-        most = self._most()
-        adopted = [Ask(orphan.tick, orphan.tick.at) for orphan in self._orphans[:most]]
-        return adopted, self.due.asks(self.clock.now(), most - len(adopted))
-
-    def _most(self) -> int:
+    def _room(self) -> int:
         # As many as can be sent within half a lease at the pace of the last ones.
-        affordable = self.lease // 2 // self._pace if self._pace else MOST_PER_CALL
-        return max(1, min(MOST_PER_CALL, affordable) - len(self.held))
+        affordable = max(1, self.lease // 2 // self._pace) if self._pace else FIRST_CLAIM
+        return min(MOST_PER_CALL, affordable) - len(self.hand.held)
 
-    def _can_finish(self, orphan: Orphan) -> bool:
-        if self.entry_of(orphan.tick.entry):
-            return True
-        return self.clock.now() - orphan.free_since > ORPHAN_LEASES * self.lease
+    def _try_all(self, ends: Micros) -> bool:
+        """Try what is held until ``ends``; return whether there was anything to try."""
+        self._drop_what_is_not_for_us()
+        granted = list(self.hand.held.values())
+        for grant in granted:
+            if self.clock.monotonic() >= ends:
+                break
+            if grant.tick in self.hand.held:  # or it was given back: this node is leaving
+                self._try(grant)
+        return bool(granted)
 
-    def _learn(self, claimed: Claimed) -> None:
-        self._orphans = [orphan for orphan in claimed.orphans if self._can_finish(orphan)]
-        self._cursor = claimed.cursor
-        self._next_deadline = claimed.next_deadline
-        for answer in claimed.answers:
-            self._learn_one(answer, claimed.now)
+    def _drop_what_is_not_for_us(self) -> None:
+        """Release grants whose lease is over, or whose entry is gone here: they were not tried."""
+        dropped = self.hand.expired(self.clock.monotonic())
+        for tick, grant in self.hand.held.items():
+            is_ours = self.entry_of(tick.entry) or self.claims.orphans.is_forlorn(tick)
+            if not is_ours and grant not in dropped:
+                dropped.append(grant)
+        for grant in dropped:
+            self.hand.drop(grant.tick)
+        if dropped:
+            self.ledger.release(dropped, 0, Release.UNTRIED)
 
-    def _learn_one(self, answer: Answer, now: Micros) -> None:
-        name, slot = answer.tick.entry, self.due.get(answer.tick.entry)
-        if answer.verdict is Verdict.UNREGISTERED:
-            if slot:
-                self.unregistered[name] = Registration(name, slot.timetable.fingerprint)
-            return
-        self.marks[name] = max(answer.mark, self.marks.get(name, 0))
-        if answer.verdict is Verdict.EARLY:
-            self.due.defer(name, now + answer.wait)
-        elif answer.verdict is Verdict.PAUSED:
-            self.due.defer(name, now + PAUSED_PAUSE)
-        else:
-            self.due.advance(name, answer.mark)
-        if answer.grant:
-            self.held[answer.tick] = answer.grant
-
-    def _try_to_finish(self, grant: Grant) -> None:
-        if grant.tick not in self.held:
-            return  # given back meanwhile: this node is leaving
+    def _try(self, grant: Grant) -> None:
+        started = self.clock.monotonic()
         try:
             self._finish(grant)
         except LedgerError:
@@ -194,36 +139,32 @@ class Dispatcher:
             # A schedule or an entry is user code: it must not stop the others.
             logger.exception("%s failed", grant.tick)
             self._conclude(grant, skipped(Reason.ERROR), {}, repr(exc))
+        self._pace = (self._pace + self.clock.monotonic() - started + 1) // 2
 
     def _finish(self, grant: Grant) -> None:
-        started = self.clock.now()
-        if started >= grant.deadline:
-            # Whoever comes next adopts it; that may well be us.
-            del self.held[grant.tick]
-            return
         entry, slot = self.entry_of(grant.tick.entry), self.due.get(grant.tick.entry)
         passed = slot.passed_over(grant.previous, grant.tick.at) if slot else {}
-        reason = self._refusal(grant, entry, slot)
+        reason = self._refusal(grant, slot)
         if reason:
             self._conclude(grant, skipped(reason), passed)
         elif entry:
             self._deliver(grant, entry, passed)
-            self._pace = (self._pace + self.clock.now() - started) // 2
 
-    def _refusal(
-        self, grant: Grant, entry: RedlockEntry | None, slot: Slot | None
-    ) -> Reason | None:
-        if entry is None or slot is None:
-            return Reason.UNKNOWN_ENTRY
+    def _refusal(self, grant: Grant, slot: Slot | None) -> Reason | None:
         if grant.attempt > MOST_ATTEMPTS:
             return Reason.ATTEMPTS
+        if slot is None:
+            return Reason.UNKNOWN_ENTRY
         if grant.waited and self.due.is_superseded(slot, grant.tick.at):
             return Reason.SUPERSEDED
         return slot.refusal(grant.tick.at, self.clock.now())
 
     def _deliver(self, grant: Grant, entry: RedlockEntry, passed: Mapping[Reason, int]) -> None:
         message = message_for(entry, grant, self.namespace, sum(passed.values()))
-        self.trying[grant.tick] = self.held.pop(grant.tick)
+        if self.hand.until[grant.tick] <= self.clock.monotonic():
+            return  # counting took too long; it is released with the next step
+        self.hand.drop(grant.tick)
+        self.hand.trying = grant
         try:
             delivered = self.delivery.deliver(grant, message, passed)
         except BrokerUnreachable as exc:
@@ -233,10 +174,20 @@ class Dispatcher:
             self._give_back(grant, back_off, Release.FAILED, exc)
         except DeliveryImpossible as exc:
             self._conclude(grant, skipped(Reason.ERROR), passed, str(exc))
+        except LedgerUnavailable as exc:
+            self._bear(grant, exc)
         else:
             self._note(delivered, grant, passed)
+            self._unanswered = False
         # Not in a finally: whoever leaves in the middle of this gives it back.
-        self.trying.clear()
+        self.hand.trying = None
+
+    def _bear(self, grant: Grant, exc: LedgerUnavailable) -> None:
+        # One message may be too much for the server, or for the timeout; two in a row, it is away.
+        if self._unanswered:
+            raise exc
+        self._unanswered = True
+        logger.warning("%s: no answer, the ledger knows what became of it: %s", grant.tick, exc)
 
     def _note(self, delivered: Delivered, grant: Grant, passed: Mapping[Reason, int]) -> None:
         if delivered is Delivered.SETTLED:
@@ -246,28 +197,19 @@ class Dispatcher:
             self._settle()
         elif delivered is Delivered.NOTHING:
             self._conclude(grant, skipped(Reason.NOT_SENT), passed, "no message came of it")
+        else:
+            logger.info("%s: nothing was sent here: %s", grant.tick, delivered)
 
     def _conclude(
         self, grant: Grant, outcome: Outcome, passed: Mapping[Reason, int], detail: str = ""
     ) -> None:
-        self.held.pop(grant.tick, None)
         event = self._event(grant, outcome, passed, detail)
-        self.unsettled[grant.tick] = Settlement(grant, outcome, passed), event
+        self.claims.orphans.forget(grant.tick)
+        self.hand.conclude(Settlement(grant, outcome, passed), event)
 
     def _settle(self) -> None:
-        if not self.unsettled:
-            return
-        settling = list(self.unsettled.values())
-        closings = self.ledger.settle([settlement for settlement, _ in settling])
-        for (settlement, event), closing in zip(settling, closings, strict=True):
-            self._closed(settlement, event, closing)
-
-    def _closed(self, settlement: Settlement, event: Event, closing: Closing) -> None:
-        del self.unsettled[settlement.grant.tick]
-        if closing.stands:
+        for event in self.hand.settle(self.ledger):
             self._tell(event)
-        else:
-            logger.warning("%s: another node took it over before it was settled", event.tick)
 
     def _tell(self, event: Event) -> None:
         try:
@@ -287,7 +229,7 @@ class Dispatcher:
             tick=grant.tick,
             outcome=outcome,
             task=entry.task if entry else "",
-            task_id=grant.tick.task_id(self.namespace),
+            task_id=task_id_of(entry, grant.tick, self.namespace),
             attempt=grant.attempt,
             lateness=self.clock.now() - grant.tick.at,
             passed_over=passed,

@@ -1,4 +1,4 @@
-"""Which ticks are due, which come next, and which are too late to send; the time is an argument.
+"""Which ticks are due, and when to look again; the time is an argument.
 
 Pure: it knows no Redis, no clock and no Celery entry. Entries on equal timetables share one place
 in the heap, so that 10,000 entries on 30 crontabs cost 30 computations.
@@ -12,70 +12,19 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.ledger import Ask
-from celery_redlock_beat.ticks import SECOND, Micros, Reason, Tick
+from celery_redlock_beat.ticks import SECOND, Micros, Tick
 from celery_redlock_beat.timetables.opaque import Opaque
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from celery_redlock_beat.lateness import Slot
     from celery_redlock_beat.ticks import Timetable
 
 CHUNK = 20
 """Ticks of one entry in one call, so that one long backlog does not hold up the others."""
 FAULT_PAUSE: Micros = 60 * SECOND
 PAUSED_PAUSE: Micros = SECOND
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What happens to late ticks: which are sent, how far back, how late at most.
-
-    ``tolerance`` is how late a tick may be and still count as on time, for ``catch_up="none"``.
-    """
-
-    catch_up: str = "latest"
-    window: Micros = 86_400 * SECOND
-    grace: Micros | None = None
-    tolerance: Micros = 10 * SECOND
-
-
-@dataclass(slots=True)
-class Slot:
-    """An entry's place in the queue: ``cursor`` is the highest mark that the ledger answered.
-
-    ``look_again`` is when an opaque schedule wants to be asked after a run, whoever does it.
-    """
-
-    name: str
-    timetable: Timetable | Opaque
-    policy: Policy
-    cursor: Micros = 0
-    since: Micros = 0
-    retry_at: Micros = 0
-    look_again: Micros = 0
-
-    def refusal(self, tick: Micros, now: Micros) -> Reason | None:
-        """Return why a granted tick must not be sent, or ``None``."""
-        if tick < self.since:
-            return Reason.BEFORE_REGISTRATION
-        late = now - tick
-        if self.policy.grace is not None and late > self.policy.grace:
-            return Reason.GRACE
-        allowed = {"none": self.policy.tolerance, "all": self.policy.window}
-        if late > allowed.get(self.policy.catch_up, late):
-            return Reason.WINDOW
-        return None
-
-    def passed_over(self, previous: Micros, tick: Micros) -> dict[Reason, int]:
-        """Count the ticks strictly between the previous mark and ``tick``, by reason."""
-        if isinstance(self.timetable, Opaque):
-            return {}
-        border = min(self.since, tick)
-        before = self.timetable.count_between(previous, border).number
-        after = self.timetable.count_between(max(previous, border - 1), tick).number
-        reason = Reason.WINDOW if self.policy.catch_up == "all" else Reason.SUPERSEDED
-        counts = {Reason.BEFORE_REGISTRATION: before, reason: after}
-        return {reason: number for reason, number in counts.items() if number}
 
 
 @dataclass(slots=True)
@@ -91,13 +40,14 @@ class _Group:
 class DueQueue:
     """Tell which ticks to ask for, ascending per entry, and when to look again."""
 
-    def __init__(self, on_fault: Callable[[str, Exception], None]) -> None:
+    def __init__(self, on_fault: Callable[[list[str], Exception], None]) -> None:
         self._on_fault = on_fault
         self._slots: dict[str, Slot] = {}
         self._groups: dict[object, _Group] = {}
         self._heap: list[tuple[Micros, int, _Group]] = []
         self._order = count()
         self._pending: dict[str, None] = {}
+        self._now: Micros = 0
 
     def __contains__(self, name: str) -> bool:
         return name in self._slots
@@ -134,8 +84,8 @@ class DueQueue:
     def advance(self, name: str, mark: Micros) -> None:
         """Move an entry's cursor to a mark that the ledger answered; cursors never fall."""
         slot = self._slots.get(name)
-        if slot and mark > slot.cursor:
-            slot.cursor = mark
+        if slot:
+            slot.cursor = max(slot.cursor, mark)
             # Only now: had the ask been lost, it would have to be repeated at once.
             slot.retry_at = max(slot.retry_at, slot.look_again)
 
@@ -147,12 +97,17 @@ class DueQueue:
     def is_superseded(self, slot: Slot, tick: Micros) -> bool:
         """Whether a newer tick of the entry is due and its policy sends only the newest."""
         newest = self._groups[slot.timetable].newest
-        return slot.policy.catch_up != "all" and newest is not None and newest > tick
+        return slot.policy.catch_up != "all" and max(newest or 0, slot.cursor) > tick
 
     def asks(self, now: Micros, most: int) -> list[Ask]:
         """Return at most ``most`` ticks that are due and not known to be settled."""
+        if now < self._now - SECOND:
+            self._forget_the_time()
+        self._now = now
         self._awake(now)
         asks: list[Ask] = []
+        if most <= 0:
+            return asks
         for name in list(self._pending):
             slot = self._slots[name]
             if slot.retry_at > now:
@@ -176,6 +131,15 @@ class DueQueue:
             instants.append(self._heap[0][0])
         return min(instants, default=None)
 
+    def _forget_the_time(self) -> None:
+        # The server's clock was set back: what was known of now and next holds no longer.
+        for slot in self:
+            slot.retry_at = slot.look_again = 0
+        self._heap = []
+        for group in self._groups.values():
+            group.newest = None
+            self._push(0, group)
+
     def _awake(self, now: Micros) -> None:
         while self._heap and self._heap[0][0] <= now:
             _, _, group = heapq.heappop(self._heap)
@@ -192,8 +156,7 @@ class DueQueue:
             group.newest = timetable.latest_until(now)
             following = timetable.next_after(now)
         except Exception as exc:  # noqa: BLE001 - a schedule is user code: it must not stop others
-            for name in group.members:
-                self._fault(name, exc, now)
+            self._fault(list(group.members), exc, now)
         else:
             group.next = following if following is not None else now + 365 * 86_400 * SECOND
 
@@ -204,7 +167,7 @@ class DueQueue:
             instants = self._instants(slot, slot.timetable, now, most)
             return [Ask(Tick(slot.name, at), at) for at in instants]
         except Exception as exc:  # noqa: BLE001 - a schedule is user code: it must not stop others
-            self._fault(slot.name, exc, now)
+            self._fault([slot.name], exc, now)
             return []
 
     def _instants(self, slot: Slot, timetable: Timetable, now: Micros, most: int) -> list[Micros]:
@@ -214,7 +177,7 @@ class DueQueue:
         if slot.policy.catch_up != "all":
             return [newest]
         instants: list[Micros] = []
-        at = max(slot.cursor, slot.since - 1, now - slot.policy.window)
+        at = max(slot.cursor, slot.since - 1, now - slot.policy.reach)
         while len(instants) < min(most, CHUNK):
             following = timetable.next_after(at)
             if following is None or following > newest:
@@ -231,9 +194,10 @@ class DueQueue:
         self._push(max(look_again, now + 1000), self._groups[slot.timetable])
         return []
 
-    def _fault(self, name: str, exc: Exception, now: Micros) -> None:
-        self._slots[name].retry_at = now + FAULT_PAUSE
-        self._on_fault(name, exc)
+    def _fault(self, names: list[str], exc: Exception, now: Micros) -> None:
+        for name in names:
+            self._slots[name].retry_at = now + FAULT_PAUSE
+        self._on_fault(names, exc)
 
     def _push(self, instant: Micros, group: _Group) -> None:
         heapq.heappush(self._heap, (instant, next(self._order), group))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
@@ -16,7 +17,7 @@ from kombu.utils.functional import reprcall
 
 from celery_redlock_beat.errors import ConfigurationError, EntryError
 from celery_redlock_beat.ticks import CATCH_UP
-from celery_redlock_beat.timetables.cron import cron
+from celery_redlock_beat.timetables import check_spec, cron
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,19 @@ if TYPE_CHECKING:
 STOCK_KEYS = frozenset({"task", "schedule", "args", "kwargs", "options", "relative"})
 POLICY_KEYS = frozenset({"catch_up"})
 STATE_KEYS = frozenset({"name", "app", "last_run_at", "total_run_count"})
+# What Celery itself takes in an entry's options. Tasks and brokers may take more.
+OPTIONS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        add_to_parent chain chord compression confirm_timeout content_encoding content_type
+        countdown declare delivery_mode eta exchange exchange_type expires group_id headers
+        ignore_result immediate link link_error mandatory priority queue reply_to retries retry
+        retry_policy routing_key serializer shadow soft_time_limit task_id time_limit timeout
+        """,
+    )
+)
+LIKENESS = 0.8  # to take an option for another one that is misspelt
 TIMES = (date, datetime, time, timedelta)
 STABLE_TYPES = (str, bytes, int, float, complex, Decimal, UUID, Enum, *TIMES)
 
@@ -56,6 +70,8 @@ class RedlockEntry(ScheduleEntry):  # type: ignore[misc]
     ) -> None:
         if isinstance(schedule, str):
             schedule = cron(schedule)
+        elif schedule is not None:
+            check_spec(schedule)  # Celery sets an attribute on whatever it is
         if catch_up is not None and catch_up not in CATCH_UP:
             known = ", ".join(repr(value) for value in CATCH_UP)
             msg = f"catch_up = {catch_up!r} is not one of {known}"
@@ -103,6 +119,72 @@ def check_keys(name: str, fields: Any) -> None:
             raise EntryError(name, f"unknown key {key!r}; {hint}")
 
 
+def check_entry(name: Any, entry: Any) -> None:
+    """Refuse an entry that could not be sent, or not as it is meant."""
+    check_name(name)
+    check_complete(name, lambda key: getattr(entry, key))
+    _check_task(name, entry.task)
+    args, kwargs, options = entry.args, entry.kwargs, entry.options
+    if args and not isinstance(args, (list, tuple)):
+        raise EntryError(name, _wrong("args", "a list or a tuple", "['one', 2]", args))
+    for key, value in (("kwargs", kwargs), ("options", options)):
+        if value and not isinstance(value, Mapping):
+            raise EntryError(name, _wrong(key, "a dict", "{'key': 'value'}", value))
+        strange = [each for each in value or () if not isinstance(each, str)]
+        if strange:
+            raise EntryError(name, f"{key!r} has a key that is no text: {strange[0]!r}; quote it")
+    headers = (options or {}).get("headers")
+    if headers and not isinstance(headers, Mapping):
+        raise EntryError(name, _wrong("headers", "a dict", "{'key': 'value'}", headers))
+
+
+def doubts_about(entry: Any) -> list[str]:
+    """Return what an entry says that is allowed, and hardly meant."""
+    options = entry.options or {}
+    doubts = []
+    if options.get("task_id"):
+        doubts.append(
+            "its options fix the 'task_id', so that all its messages have one id, and their "
+            "results overwrite each other; leave it out, and each tick has its own"
+        )
+    for key in options.keys() - OPTIONS:
+        near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=LIKENESS)
+        if near:
+            doubts.append(f"Celery itself knows no option {key!r}; did you mean {near[0]!r}?")
+    return sorted(doubts)
+
+
+def check_name(name: Any) -> None:
+    """Refuse a name that cannot be kept in the ledger, or found in a log."""
+    if not isinstance(name, str):
+        raise EntryError(name, "its name must be a text; write it in quotes")
+    if not name:
+        raise EntryError(name, "its name is empty; give it one")
+    if not is_storable(name):
+        raise EntryError(name, "its name cannot be written as UTF-8; give it another one")
+
+
+def is_storable(text: Any) -> bool:
+    """Answer whether it is a text that can be kept in Redis."""
+    try:
+        return isinstance(text, str) and text.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _check_task(name: str, task: Any) -> None:
+    if isinstance(task, str) and task:
+        return
+    own = getattr(task, "name", None)
+    hint = f"write {own!r}" if isinstance(own, str) else "write one such as 'proj.add'"
+    raise EntryError(name, f"its 'task' must be the name of a task, not {task!r}; {hint}")
+
+
+def _wrong(key: str, wanted: str, example: str, value: Any) -> str:
+    kind = type(value).__name__
+    return f"its {key!r} must be {wanted}, as in {example}, and is of type {kind}"
+
+
 def check_complete(name: str, value_of: Callable[[str], Any]) -> None:
     """Refuse what says not what to send, or not when."""
     for key in ("task", "schedule"):
@@ -120,6 +202,8 @@ def canonical_name(name: str, fields: Any) -> str:
     if not isinstance(fields, Mapping):
         return name
     task, args, kwargs = fields.get("task"), fields.get("args") or (), fields.get("kwargs") or {}
+    if not isinstance(args, (list, tuple)) or not isinstance(kwargs, Mapping):
+        return name  # no signature looks like this: what is wrong with it is told later
     if name != reprcall(task, args, kwargs):
         return name
     for value in [*args, *kwargs.values()]:

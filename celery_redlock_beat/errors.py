@@ -17,6 +17,8 @@ RedlockBeatError
 
 from __future__ import annotations
 
+LONGEST_NAME = 300
+
 
 class RedlockBeatError(Exception):
     """Root of every exception that this package raises."""
@@ -34,7 +36,10 @@ class EntryError(ConfigurationError):
     """One entry of the schedule cannot work; the others are not touched by it."""
 
     def __init__(self, entry: str, problem: str) -> None:
-        super().__init__(f"entry {entry!r}: {problem}")
+        name = repr(entry)
+        if len(name) > LONGEST_NAME:
+            name = f"{name[:LONGEST_NAME]}…"
+        super().__init__(f"entry {name}: {problem}")
         self.entry = entry
         self.problem = problem
 

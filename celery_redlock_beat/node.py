@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from celery_redlock_beat.dispatch import Dispatcher
-    from celery_redlock_beat.due import Slot
+    from celery_redlock_beat.lateness import Slot
     from celery_redlock_beat.ticks import Micros
 
 PASS: Micros = SECOND
@@ -41,18 +41,18 @@ class Node:
 
     def put(self, slot: Slot) -> None:
         """Add an entry, or replace it; it is registered in the next pass."""
-        dispatcher = self.dispatcher
+        claims = self.dispatcher.claims
         # Known here, but not in the schedule until now: it was removed and comes back.
-        again = slot.name in dispatcher.marks and slot.name not in dispatcher.due
-        dispatcher.due.put(slot)
-        dispatcher.unregistered[slot.name] = Registration(
+        again = slot.name in claims.marks and slot.name not in claims.due
+        claims.due.put(slot)
+        claims.unregistered[slot.name] = Registration(
             slot.name, slot.timetable.fingerprint, again=again
         )
 
     def discard(self, name: str) -> None:
         """Stop sending an entry; its mark is remembered."""
-        self.dispatcher.due.discard(name)
-        self.dispatcher.unregistered.pop(name, None)
+        self.dispatcher.claims.due.discard(name)
+        self.dispatcher.claims.unregistered.pop(name, None)
 
     def run(self) -> Micros:
         """Work for at most about a second; return how long to sleep, 0 if more is waiting."""
@@ -60,7 +60,7 @@ class Node:
         wait: Micros = 0
         while not wait and self._monotonic() < ends:
             try:
-                wait = self._step()
+                wait = self._step(ends)
             except LedgerRecovering:
                 wait = self._recover()
             except LedgerUnavailable as exc:
@@ -71,13 +71,13 @@ class Node:
         """Give back what this node holds, over a connection of its own; quick, and idempotent."""
         dispatcher = self.dispatcher
         try:
-            if dispatcher.held or dispatcher.trying or dispatcher.unsettled:
-                dispatcher.leave(dispatcher.ledger.sibling())
+            if dispatcher.hand:
+                dispatcher.hand.give_back(dispatcher.ledger.sibling())
         finally:
             dispatcher.delivery.close()
 
-    def _step(self) -> Micros:
-        more = self.dispatcher.step()
+    def _step(self, ends: Micros) -> Micros:
+        more = self.dispatcher.step(ends)
         self._answered()
         return 0 if more else min(self.poll, self.dispatcher.next_look())
 
@@ -87,19 +87,13 @@ class Node:
             logger.info("Telling the ledger what this node remembers before anything is sent.")
             # Exchanges and bindings may be gone as well: they are declared anew.
             self.dispatcher.delivery.reset()
-            self._register_all()
         try:
-            recovery = self.dispatcher.ledger.recover(self.dispatcher.memories())
+            recovery = self.dispatcher.ledger.recover(self.dispatcher.claims.memories())
         except LedgerUnavailable as exc:
             return self._away(exc)
         for entry in recovery.refused:
             logger.error("%r: its mark is over an hour ahead of the ledger's clock: refused", entry)
         return min(self.poll, recovery.wait)
-
-    def _register_all(self) -> None:
-        for slot in self.dispatcher.due:
-            registration = Registration(slot.name, slot.timetable.fingerprint)
-            self.dispatcher.unregistered.setdefault(slot.name, registration)
 
     def _away(self, exc: LedgerUnavailable) -> Micros:
         if self._away_since is None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from celery.beat import ScheduleEntry
 
-from celery_redlock_beat.due import Policy, Slot
-from celery_redlock_beat.entries import check_complete
+from celery_redlock_beat.entries import check_entry, doubts_about, is_storable
 from celery_redlock_beat.errors import EntryError
-from celery_redlock_beat.ticks import SECOND
-from celery_redlock_beat.timetables import Opaque, timetable_for
+from celery_redlock_beat.lateness import Policy, Slot
+from celery_redlock_beat.ticks import SECOND, shown
+from celery_redlock_beat.timetables import CeleryCrontab, Cron, Interval, Opaque, timetable_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     IsDue = Callable[[ScheduleEntry], Any]
 
+OURS = (CeleryCrontab, Cron, Interval, Opaque)
 SLICE = 1000
 """Entries compared per pass: 10,000 within 5 s at the default poll."""
 
@@ -89,6 +90,7 @@ class Roster:
         self._discard = discard
         self._is_due = is_due
         self._known: dict[str, _Known] = {}
+        self._doubted: dict[str, set[str]] = {}
         self._round: Iterator[str] = iter(())
 
     def entry_of(self, name: str) -> RedlockEntry | None:
@@ -127,6 +129,7 @@ class Roster:
     def _compare_one(self, name: str, entry: RedlockEntry | None) -> None:
         if entry is None:
             known = self._known.pop(name, None)
+            self._doubted.pop(name, None)
             if known:
                 self._discard(name)
             if known and known.slot is None:
@@ -142,16 +145,28 @@ class Roster:
 
     def _slot_of(self, name: str, entry: RedlockEntry, known: _Known | None) -> Slot | None:
         try:
-            check_complete(name, lambda key: getattr(entry, key))
-            slot = Slot(name, self._timetable(entry, known), self._policy(entry))
+            check_entry(name, entry)
+            timetable = self._timetable(entry, known)
+            _check_fingerprint(name, timetable)
+            slot = Slot(name, timetable, self._policy(entry))
         except EntryError as exc:
             self.fault(exc)
         except Exception as exc:  # noqa: BLE001 - schedules are user code: the others must go on
             self.fault(EntryError(name, str(exc)))
         else:
             self.faults.pop(name, None)
+            self._doubt(name, doubts_about(entry))
             return slot
         return None
+
+    def _doubt(self, name: str, doubts: list[str]) -> None:
+        """Say once what is allowed, and hardly meant."""
+        for doubt in set(doubts) - self._doubted.get(name, set()):
+            logger.warning("entry %s: %s", shown(name), doubt)
+        if doubts:
+            self._doubted[name] = set(doubts)
+        else:
+            self._doubted.pop(name, None)
 
     def _timetable(self, entry: RedlockEntry, known: _Known | None) -> Timetable | Opaque:
         is_due = self._is_due or _own_is_due(entry)
@@ -182,6 +197,13 @@ class Roster:
             grace=int(deadline * SECOND) if is_cron and deadline is not None else None,
             tolerance=int(2 * settings.lease * SECOND),
         )
+
+
+def _check_fingerprint(name: str, timetable: Timetable | Opaque) -> None:
+    # A timetable may be the user's own; one that Redis cannot take would stop all the others.
+    # Ours are not asked: that costs more than all the rest here.
+    if type(timetable) not in OURS and not is_storable(timetable.fingerprint):
+        raise EntryError(name, "the fingerprint of its timetable must be a text")
 
 
 def _signs(entry: RedlockEntry) -> tuple[Any, ...]:

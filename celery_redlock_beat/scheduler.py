@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import logging
+import time
+import traceback
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from celery.beat import ScheduleEntry, Scheduler
 
-from celery_redlock_beat.assembly import assemble, delivery_name
+from celery_redlock_beat.assembly import assemble, check, delivery_name
 from celery_redlock_beat.entries import RedlockEntry, canonical_name, check_fields, check_keys
-from celery_redlock_beat.errors import ConfigurationError, EntryError, LedgerError
-from celery_redlock_beat.observers import log
+from celery_redlock_beat.errors import (
+    ConfigurationError,
+    EntryError,
+    LedgerError,
+    SettingError,
+)
+from celery_redlock_beat.observers.log import OutcomeLog
 from celery_redlock_beat.roster import Roster
-from celery_redlock_beat.settings import Settings
-from celery_redlock_beat.store.client import locate
+from celery_redlock_beat.settings import SHORTEST_POLL, Settings
+from celery_redlock_beat.store.client import check_broker_url, locate
 from celery_redlock_beat.ticks import SECOND, SENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from celery import Celery
     from kombu import Producer
@@ -26,6 +34,8 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Event, Micros
 
 DEFAULT_FILENAME = "celerybeat-schedule"
+SILENCE = 60.0
+"""Seconds before a failure of the same kind, in the same place, is logged again."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +59,15 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         overridden: Any = None if type(self).is_due is Scheduler.is_due else self.is_due
         self.roster = Roster(app, self.settings, self._put, self._discard, overridden)
         self._follows_conf = False
+        self._log = OutcomeLog()
         self._from_conf: dict[str, Any] = {}
         self._conf_names: dict[str, str] = {}
+        self._refused: Any = object()  # what was refused may be None
+        self._complained: dict[tuple[Any, ...], float] = {}
         filename = kwargs.get("schedule_filename")
+        check_broker_url(app)  # here, since the banner would quote a part of its password
         if not lazy:
-            locate(app, self.settings)
+            check(app, self.settings)
             if filename and filename != DEFAULT_FILENAME:
                 logger.warning("The schedule file %s is ignored: the state is in Redis.", filename)
         super().__init__(app, *args, lazy=lazy, **kwargs)
@@ -85,15 +99,27 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self._in_pass = True
         try:
             wait = self._pass() / SECOND
-        except Exception:
-            logger.exception("This pass failed; the next one goes on")
+        except Exception as exc:  # noqa: BLE001 - whatever it is, beat goes on
+            self._complain(exc)
         finally:
             self._in_pass = False
         if self._closed_in_pass:
             # The SystemExit of beat's signal handler was lost in what it interrupted: kombu's and
             # redis-py's clean-up may put an error of their own in its place.
             raise SystemExit
-        return min(wait, self.settings.poll, self.max_interval)
+        # Celery's own setting may be anything, and must not make the loop spin.
+        longest = max(SHORTEST_POLL, min(self.settings.poll, self.max_interval))
+        return min(wait, longest)
+
+    def _complain(self, exc: Exception) -> None:
+        """Log what failed a pass, but not in each pass: the next one comes in half a second."""
+        last = traceback.extract_tb(exc.__traceback__)[-1]
+        kind, now = (type(exc), last.filename, last.lineno), time.monotonic()
+        if now < self._complained.get(kind, now):
+            logger.debug("This pass failed as before: %r", exc)
+            return
+        self._complained[kind] = now + SILENCE
+        logger.error("This pass failed; the next one goes on", exc_info=exc)
 
     def _pass(self) -> Micros:
         if self._follows_conf:
@@ -206,12 +232,12 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         if entry and event.outcome == SENT:
             entry.last_run_at = event.tick.instant
             entry.total_run_count += 1
-        log.write(event)
+        self._log(event)
 
     def _merge_conf(self) -> None:
         """Follow ``beat_schedule``, to which ``add_periodic_task`` adds at any time."""
         configured = self.app.conf.beat_schedule
-        if self._from_conf == configured:
+        if self._from_conf == configured or not self._can_follow(configured):
             return
         self.roster.must_compare_all = True
         for name in set(self._from_conf) - set(configured):
@@ -226,6 +252,22 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
                 else:
                     self.schedule.pop(self._conf_names.pop(name, name), None)
         self._from_conf = dict(configured)
+
+    def _can_follow(self, configured: Any) -> bool:
+        """Answer whether it is a schedule; if not, end the start, or leave all as it was."""
+        if isinstance(configured, Mapping):
+            return True
+        problem = SettingError(
+            "beat_schedule must be a dict of entries by name, as in "
+            "{'pulse': {'task': 'proj.pulse', 'schedule': 30}}, and is of type "
+            f"{type(configured).__name__}"
+        )
+        if self.roster.starting:
+            raise problem
+        if self._refused is not configured:
+            self._refused = configured
+            logger.error("The schedule stays as it was: %s", problem)
+        return False
 
     def _set(self, name: str, entry: RedlockEntry) -> None:
         self.roster.must_compare_all = True

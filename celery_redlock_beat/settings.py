@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PREFIX = "redlock_beat_"
 NAMELESS = "celery"
 LONGEST = 10 * 365.25 * 86400  # ten years: more is a wrong unit
+SHORTEST_POLL = 0.01  # a pass asks Redis: more often would spin
 
 logger = logging.getLogger(__name__)
 _told_nameless: WeakSet[Any] = WeakSet()
@@ -210,6 +211,12 @@ def _some_seconds(value: object) -> float:
     return seconds
 
 
+def _poll(value: object) -> float:
+    if (seconds := _some_seconds(value)) < SHORTEST_POLL:
+        raise ValueError(f"keeps a processor busy: give at least {SHORTEST_POLL:g} seconds")
+    return seconds
+
+
 def _flag(value: object) -> bool:
     if isinstance(value, bool):
         return value
@@ -237,7 +244,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "delivery": _one_of("auto", "at_most_once"),
     "lease": _some_seconds,
     "socket_timeout": _some_seconds,
-    "poll": _some_seconds,
+    "poll": _poll,
     "hold_down": _some_seconds,
     "catch_up": _one_of(*CATCH_UP),
     "catch_up_window": _some_seconds,

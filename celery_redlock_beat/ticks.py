@@ -19,6 +19,7 @@ Micros = int
 SECOND: Micros = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COUNT_LIMIT = 10_000
+LONGEST_SHOWN = 200
 CATCH_UP = ("latest", "all", "none")
 
 
@@ -30,6 +31,12 @@ def to_micros(moment: datetime) -> Micros:
 def to_datetime(moment: Micros) -> datetime:
     """Convert microseconds since the epoch to an aware UTC datetime, exactly."""
     return EPOCH + timedelta(microseconds=moment)
+
+
+def shown(name: str) -> str:
+    """Return a name for a log: on one line, and no longer than a line should be."""
+    text = name if name.isprintable() else repr(name)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,7 +52,7 @@ class Tick:
         return to_datetime(self.at)
 
     def __str__(self) -> str:
-        return f"{self.entry} @ {self.instant.isoformat()}"
+        return f"{shown(self.entry)} @ {self.instant.isoformat()}"
 
     def task_id(self, namespace: str) -> str:
         """Return the id that every attempt to send this tick carries."""

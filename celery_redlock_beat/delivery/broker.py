@@ -18,7 +18,7 @@ from celery_redlock_beat.delivery.amqp import Amqp, is_amqp
 from celery_redlock_beat.delivery.counting import Counter
 from celery_redlock_beat.delivery.failures import classify, describe
 from celery_redlock_beat.delivery.timeouts import bound_redis, shortest
-from celery_redlock_beat.errors import BrokerUnreachable
+from celery_redlock_beat.errors import BrokerUnreachable, DeliveryImpossible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,6 +58,7 @@ class Broker:
         self._counter = Counter(app.conf.event_exchange, count)
         self._pid = 0
         self._failures = 0
+        self._is_away = False
         self._again_at = 0.0
         self._depth = 0
         self._connection: Connection | None = None
@@ -70,8 +71,11 @@ class Broker:
         try:
             self._usable_producer()
         except BrokerUnreachable as exc:
-            logger.debug("the broker cannot be used: %s", exc)
+            self._away(exc)
             return False
+        if self._is_away:
+            self._is_away = False
+            logger.warning("The broker is back.")
         return True
 
     def publish(self, message: ScheduleEntry) -> Tally:
@@ -87,7 +91,8 @@ class Broker:
         except Exception as exc:
             failure = classify(exc, self.recoverable_errors)
             # A late confirmation must not be taken for that of the next message.
-            self._forget_unless_blocked()
+            if not isinstance(failure, DeliveryImpossible):
+                self._forget_unless_blocked()
             raise failure from exc
         if self._amqp:
             self._amqp.used()
@@ -103,6 +108,18 @@ class Broker:
             self._connection = self._producer = self._amqp = None
         else:
             self.reset()
+
+    def _away(self, exc: BrokerUnreachable) -> None:
+        # Once: it is asked several times per second, and mostly answers only that it waits.
+        if self._is_away:
+            logger.debug("The broker is still away: %s", exc)
+            return
+        self._is_away = True
+        logger.error(
+            "The broker is away, nothing is sent until it is back: %s (check that it runs, and "
+            "the host, port, user and password of broker_url)",
+            exc,
+        )
 
     def _usable_producer(self) -> Producer:
         if self._pid != os.getpid():

@@ -60,12 +60,10 @@ class Enqueue:
         """Record the message, then push it and settle its tick in one step."""
         tally = self._record(message)
         unrecorded, commands = self._tape.unrecorded, self._tape.take()
-        if unrecorded or tally.elsewhere:
-            # Part of it is out already, on a way that is not ours: only settling is left.
-            return Delivered.PUBLISHED
-        if not tally.out:
-            return Delivered.NOTHING
-        return ANSWERS[self._ledger.enqueue(grant, commands, passed)]
+        if tally.out > unrecorded:  # not the tape alone: "task-sent" is on it, too
+            return ANSWERS[self._ledger.enqueue(grant, commands, passed)]
+        # Nothing is left to push: it went out on a way that is not ours, or there was nothing.
+        return Delivered.PUBLISHED if unrecorded or tally.elsewhere else Delivered.NOTHING
 
     def reset(self) -> None:
         """Drop the connection and what is remembered as declared."""

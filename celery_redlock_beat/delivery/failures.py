@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from celery.exceptions import NotRegistered, QueueNotFound
 from kombu.exceptions import OperationalError, SerializationError, SerializerNotInstalled
 
-from celery_redlock_beat.errors import DeliveryError, DeliveryFailed, DeliveryImpossible
+from celery_redlock_beat.errors import (
+    BrokerUnreachable,
+    DeliveryError,
+    DeliveryFailed,
+    DeliveryImpossible,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +23,18 @@ Kinds = tuple[type[BaseException], ...]
 WRONG_TYPE = "WRONGTYPE "
 """What Redis says of a queue's key that is no list: it has to be deleted by hand."""
 
+NOT_TAKEN = frozenset(
+    {
+        "BusyLoadingError",
+        "ClusterDownError",
+        "MasterDownError",
+        "MasterNotFoundError",
+        "NoReplicasError",
+        "OutOfMemoryError",
+        "ReadOnlyError",
+    }
+)
+"""redis-py's names for a server that is there and takes nothing; no attempt was made."""
 TRANSIENT: Kinds = (OSError, OperationalError)
 PERMANENT: Kinds = (
     # kombu: EncodeError is a SerializationError, ContentDisallowed a SerializerNotInstalled.
@@ -44,6 +62,8 @@ def classify(exc: BaseException, connection_errors: Kinds = ()) -> DeliveryError
             return link
         if WRONG_TYPE in str(link):
             return DeliveryImpossible(describe(link))
+        if type(link).__name__ in NOT_TAKEN:
+            return BrokerUnreachable(describe(link))
         if _passes(link, connection_errors):
             return DeliveryFailed(describe(link))
         if isinstance(link, PERMANENT):
@@ -57,8 +77,8 @@ def is_connection_error(exc: BaseException, connection_errors: Kinds = ()) -> bo
 
 
 def describe(exc: BaseException) -> str:
-    """Return the type and the text of an exception on one line."""
-    text = " ".join(str(exc).split())
+    """Return the type and the text of an exception on one line, without a URL's password."""
+    text = re.sub(r"://[^\s/]*@", "://***@", " ".join(str(exc).split()))
     return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from celery.beat import ScheduleEntry
 
     from celery_redlock_beat.ledger import Grant
+    from celery_redlock_beat.ticks import Tick
 
 TICK = "redlock_tick"
 ENTRY = "redlock_entry"
@@ -44,14 +46,20 @@ def message_for(
     sets a header in place). A ``task_id`` that the user fixed is kept.
     """
     options = dict(entry.options or {})
-    if not options.get("task_id"):
-        options["task_id"] = grant.tick.task_id(namespace)
+    options["task_id"] = task_id_of(entry, grant.tick, namespace)
     options["headers"] = _headers(options.get("headers"), grant, passed_over)
     copy = _copy(entry)
     copy.options = options
     copy.args = _copy_container(entry.args)
     copy.kwargs = _copy_container(entry.kwargs)
     return copy
+
+
+def task_id_of(entry: ScheduleEntry | None, tick: Tick, namespace: str) -> str:
+    """Return the id of a tick's message: the tick's own, or the one that the user fixed."""
+    options = getattr(entry, "options", None)
+    fixed = options.get("task_id") if isinstance(options, Mapping) else None
+    return fixed or tick.task_id(namespace)
 
 
 def current_tick() -> CurrentTick | None:

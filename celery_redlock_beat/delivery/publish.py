@@ -5,11 +5,12 @@ Never pushes through the ledger, and never publishes a message twice by itself.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.delivery import Delivered
 from celery_redlock_beat.delivery.broker import Broker
-from celery_redlock_beat.errors import BrokerUnreachable, DeliveryError, DeliveryImpossible
+from celery_redlock_beat.errors import BrokerUnreachable, DeliveryError
 from celery_redlock_beat.ledger import Closing, Settlement
 from celery_redlock_beat.ticks import SENT
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from celery_redlock_beat.delivery import Send
     from celery_redlock_beat.ledger import Grant, Ledger
     from celery_redlock_beat.ticks import Reason
+
+logger = logging.getLogger(__name__)
 
 
 class Publish:
@@ -75,8 +78,8 @@ class AtMostOnce(Publish):
             return Delivered.PAUSED if closing is Closing.PAUSED else Delivered.LOST
         try:
             super().deliver(grant, message, passed)
-        except DeliveryError as failure:
-            # Not a failure that may pass: at most once means that it is not tried again.
-            msg = f"settled as sent (at most once), and then not published: {failure}"
-            raise DeliveryImpossible(msg) from failure
+        except DeliveryError:
+            # At most once means that it is not tried again, whatever may pass.
+            logger.exception("%s: settled as sent, and then not published", grant.tick)
+            return Delivered.LOST
         return Delivered.SETTLED

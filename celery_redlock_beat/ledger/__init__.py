@@ -117,7 +117,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The answers to a claim, some orphans, and when the next lease ends."""
+    """The answers to a claim at the server's ``now``, orphans, and when the next lease ends."""
 
     now: Micros
     answers: list[Answer]

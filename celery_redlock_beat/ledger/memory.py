@@ -30,6 +30,7 @@ from celery_redlock_beat.ledger import (
 )
 from celery_redlock_beat.ledger.memory_server import (
     DAY,
+    MINUTE,
     NOBODY,
     Mark,
     MemoryServer,
@@ -83,12 +84,13 @@ class MemoryLedger:
         server = self._server
         with self._call("claim") as now:
             server.nodes[self.node] = now
+            server.end_leases_of_a_later_clock(now + self._lease + 10 * MINUTE, now)
             for silent in [node for node, at in server.nodes.items() if at <= now - DAY]:
                 del server.nodes[silent]
             answers = [self._ask(each, now) for each in asks]
             free = until(server.open, now)[cursor : cursor + MOST_PER_CALL]
             return Claimed(
-                self._clock.now(),
+                now,
                 answers,
                 [orphan for tick, since in free if (orphan := self._orphan(tick, since))],
                 0 if len(free) < MOST_PER_CALL else cursor + MOST_PER_CALL,
@@ -157,6 +159,7 @@ class MemoryLedger:
             if server.recovering is None:
                 return Recovery(0, refused)
             server.heard.add(self.node)
+            server.hold_down = min(server.hold_down, now + self._hold_down)
             living = {node for node, at in server.nodes.items() if at >= now - HEARTBEAT_ALIVE}
             if now < server.hold_down and not (living and living <= server.heard):
                 return Recovery(server.hold_down - now, refused)
@@ -195,18 +198,20 @@ class MemoryLedger:
 
     def _ask(self, asked: Ask, now: Micros) -> Answer:
         server, tick = self._server, asked.tick
-        record = server.marks.get(tick.entry)
+        held, record = server.grant_of(tick), server.marks.get(tick.entry)
         if record is None:
-            return Answer(tick, Verdict.UNREGISTERED, -1)
+            if held is None:
+                return Answer(tick, Verdict.UNREGISTERED, -1)
+            record = Mark(since=now)
         if tick.entry in server.paused:
             return Answer(tick, Verdict.PAUSED, record.mark)
         if asked.due_at > now:
             return Answer(tick, Verdict.EARLY, record.mark, asked.due_at - now)
-        held = server.grants.get(tick)
+        if held is not None and tick.at > record.mark:
+            record.mark = tick.at
+            server.marks[tick.entry] = record
         if isinstance(held, Open):
             return self._ask_open(tick, held, record.mark, now)
-        if held is not None:
-            record.mark = max(record.mark, tick.at)
         if tick.at <= record.mark or asked.expected not in (None, record.mark):
             return Answer(tick, Verdict.SETTLED, record.mark)
         granted = self._grant(tick, Open(NOBODY, 0, 0, record.mark), now)
@@ -230,7 +235,7 @@ class MemoryLedger:
         return Grant(tick, fence, attempt, held.previous, deadline, held.waited)
 
     def _orphan(self, tick: Tick, free_since: Micros) -> Orphan | None:
-        held = self._server.grants.get(tick)
+        held = self._server.grant_of(tick)
         if not isinstance(held, Open) or tick.entry in self._server.paused:
             return None
         return Orphan(tick, free_since, held.attempt)

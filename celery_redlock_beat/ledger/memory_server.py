@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 NOBODY = "-"
 UNKNOWN = "unknown"
 """The identity of a server that refuses INFO: then the fence alone decides."""
-HOUR: Micros = 3_600_000_000
+MINUTE: Micros = 60_000_000
+HOUR: Micros = 60 * MINUTE
 DAY: Micros = 24 * HOUR
 SWEPT_PER_CLOSE = 2
 
@@ -125,6 +126,16 @@ class MemoryServer(Records):
         """Return a number that rises with every grant, also over those that a failover lost."""
         self.fence = max(self.fence, now) + 1
         return self.fence
+
+    def grant_of(self, tick: Tick) -> Open | Done | None:
+        """Return a tick's grant; where the grants were lost, an open tick begins anew."""
+        if tick in self.grants or tick not in self.open:
+            return self.grants.get(tick)
+        return Open(NOBODY, 0, 0, tick.at)
+
+    def end_leases_of_a_later_clock(self, farthest: Micros, now: Micros) -> None:
+        """End leases that end later than any can: their clock has been set back since."""
+        self.open = {tick: now if ends >= farthest else ends for tick, ends in self.open.items()}
 
     def may_close(self, grant: Grant) -> Closing:
         """Answer ALREADY only from the settled grant, and only to the fence that settled it."""

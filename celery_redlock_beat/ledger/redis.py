@@ -99,6 +99,7 @@ class RedisLedger:
         self.node = ""
         self.epoch = "-"
         self.fence = 0
+        self._told: Micros = 0
 
     def sibling(self) -> RedisLedger:
         """Return the same node on a connection of its own, for use beside an unfinished call."""
@@ -126,7 +127,7 @@ class RedisLedger:
             "claim", [self._lease, cursor, MOST_PER_CALL, *_flat(fields)]
         )
         return Claimed(
-            self._clock.now(),
+            self._told,
             [_answer(ask.tick, told) for ask, told in zip(asks, answers, strict=True)],
             [_orphan(told) for told in orphans],
             int(next_cursor),
@@ -203,6 +204,7 @@ class RedisLedger:
         except (RedisError, OSError) as exc:
             raise unavailable(exc) from exc
         status, told, fence, *rest = list(reply)
+        self._told = int(told)
         self._clock.observe(asked, self._clock.monotonic(), int(told))
         if _text(status) == "RECOVERING":
             raise LedgerRecovering(verb)

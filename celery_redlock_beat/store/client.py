@@ -57,6 +57,21 @@ class Server:
         return f"<Server {self.label}>"
 
 
+def check_broker_url(app: Celery) -> None:
+    """Refuse a ``broker_url`` that nobody could connect to, before others quote its password.
+
+    Raises ``SettingError``.
+    """
+    try:
+        _parsed("broker_url", app.connection).get_transport_cls()
+    except KeyError as error:
+        told = " ".join(map(str, error.args))  # the str of a KeyError has quotes of its own
+        msg = f"broker_url has to begin with a scheme such as redis:// or amqp:// ({told})"
+        raise SettingError(msg) from None
+    except ImportError:
+        return  # Celery itself says well what to install
+
+
 def locate(app: Celery, settings: Settings) -> Server:
     """Return the ledger's server: ``redlock_beat_url``, else the broker, else the result backend.
 

@@ -131,6 +131,8 @@ TEXTS: dict[str, str] = {
     r"\bNOPERM\b|[Tt]his user has no permissions|The user executing the script": "NOPERM",
     r"\b(?:NOAUTH|WRONGPASS)\b|[Aa]uthentication required|invalid password": "AUTH",
     r"AUTH.* called without any password configured": "AUTH",
+    # What a server that wants a password says of a long command before it has heard one.
+    r"unauthenticated (?:multi)?bulk length": "AUTH",
     r"\bMISCONF\b": "MISCONF",
     r"\bNOREPLICAS\b": "NOREPLICAS",
     r"\bBUSY\b.*script": "BUSY",

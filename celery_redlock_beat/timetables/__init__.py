@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from celery.schedules import crontab, schedule
 
-from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.errors import ConfigurationError, SettingError
 from celery_redlock_beat.ticks import Micros, Timetable, to_micros
 from celery_redlock_beat.timetables.celery_crontab import CeleryCrontab
 from celery_redlock_beat.timetables.cron import Cron, cron
@@ -17,7 +17,16 @@ from celery_redlock_beat.timetables.interval import Interval
 from celery_redlock_beat.timetables.opaque import Opaque
 from celery_redlock_beat.timetables.zones import Zone, zone_of
 
-__all__ = ["CeleryCrontab", "Cron", "Interval", "Opaque", "cron", "timetable_for"]
+__all__ = [
+    "CeleryCrontab",
+    "Cron",
+    "Interval",
+    "Opaque",
+    "app_zone",
+    "check_spec",
+    "cron",
+    "timetable_for",
+]
 
 _REFERENCE = to_micros(dt.datetime(2000, 1, 1, tzinfo=dt.UTC))
 
@@ -34,20 +43,39 @@ def timetable_for(spec: Any, app: Any) -> Timetable | Opaque:
 
     """
     if isinstance(spec, str):
-        place = _app_zone(app)
+        place = app_zone(app)
         return _shared(Cron(spec, place.name, place.tz))
-    if isinstance(spec, (int, float, dt.timedelta)) and not isinstance(spec, bool):
+    check_spec(spec)
+    if _is_span(spec):
         return Interval(_period(spec))
     if _is_timetable(spec):
         return cast("Timetable", spec)
-    if isinstance(spec, type) or not callable(getattr(spec, "is_due", None)):
+    if getattr(spec, "nowfun", None) is not None:
+        return Opaque(spec, app)
+    return _known(spec, app) or Opaque(spec, app)
+
+
+def check_spec(spec: Any) -> None:
+    """Refuse what cannot be a schedule; whether an interval is positive is another question.
+
+    Raises:
+        ConfigurationError: It is neither a finite number, a timedelta, nor a schedule object.
+
+    """
+    if _is_span(spec):
+        _span(spec)
+    elif not _is_timetable(spec) and (
+        isinstance(spec, type) or not callable(getattr(spec, "is_due", None))
+    ):
         raise ConfigurationError(
             f"{spec!r} is not a schedule; use a number of seconds, a timedelta, a cron string, "
             "or a schedule object (one with a method is_due) as crontab()"
         )
-    if getattr(spec, "nowfun", None) is not None:
-        return Opaque(spec, app)
-    return _known(spec, app) or Opaque(spec, app)
+
+
+def _is_span(spec: Any) -> bool:
+    # True is an int, and hardly ever means one second.
+    return isinstance(spec, (int, float, dt.timedelta)) and not isinstance(spec, bool)
 
 
 def _known(spec: Any, app: Any) -> Timetable | None:
@@ -57,9 +85,9 @@ def _known(spec: Any, app: Any) -> Timetable | None:
     if type(spec) is crontab:
         # `tz` is cached on the instance, where it can also be set by hand.
         own = vars(spec).get("tz")
-        return _shared(_crontab(spec, _app_zone(app) if own is None else zone_of(own)))
+        return _shared(_crontab(spec, app_zone(app) if own is None else zone_of(own)))
     if type(spec) is cron:
-        place = zone_of(spec.timezone) if spec.timezone is not None else _app_zone(app)
+        place = zone_of(spec.timezone) if spec.timezone is not None else app_zone(app)
         return _shared(Cron(spec.expression, place.name, place.tz))
     return None
 
@@ -69,28 +97,39 @@ def _is_timetable(spec: Any) -> bool:
     return not isinstance(spec, type) and all(hasattr(spec, name) for name in names)
 
 
-def _period(every: float | dt.timedelta | None) -> Micros:
+def _span(every: float | dt.timedelta | None) -> dt.timedelta:
     try:
-        span = every if isinstance(every, dt.timedelta) else dt.timedelta(seconds=every)  # type: ignore[arg-type]
+        return every if isinstance(every, dt.timedelta) else dt.timedelta(seconds=every)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise ConfigurationError(
             f"an interval must be a finite number of seconds or a timedelta, not {every!r}"
         ) from None
+
+
+def _period(every: float | dt.timedelta | None) -> Micros:
+    span = _span(every)
     period = span // dt.timedelta(microseconds=1)
     if period <= 0:
         raise ConfigurationError(
-            f"an interval must be positive and at least one microsecond long, not {every!r}; "
-            "to switch an entry off, remove or disable it"
+            "an interval must be positive and at least one microsecond long, not "
+            f"{span.total_seconds():g} s; to switch an entry off, remove or disable it"
         )
     return period
 
 
-def _app_zone(app: Any) -> Zone:
+def app_zone(app: Any) -> Zone:
+    """Return the zone of the app, in which crontabs and cron strings are told.
+
+    Raises:
+        SettingError: The app's ``timezone`` names none.
+
+    """
     try:
         return zone_of(app.timezone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ConfigurationError(
-            f"the setting timezone = {app.conf.timezone!r} names no time zone ({error}); "
+    except (ZoneInfoNotFoundError, ValueError, TypeError, AttributeError, OSError) as error:
+        text = " ".join(map(str, error.args))  # the str of a KeyError has quotes of its own
+        raise SettingError(
+            f"the setting timezone = {app.conf.timezone!r} names no time zone ({text}); "
             "use an IANA name as 'Europe/Berlin'"
         ) from None
 

@@ -37,7 +37,8 @@ class Opaque:
         cls = type(self.schedule)
         name = f"opaque:{cls.__module__}.{cls.__qualname__}"
         try:
-            shown = repr(self.schedule)
+            # What is no text to Redis, as a lone surrogate, must not reach it.
+            shown = repr(self.schedule).encode("utf-8", "backslashreplace").decode()
         except Exception:  # noqa: BLE001 (a broken repr must not stop the entry)
             return name
         return name if " at 0x" in shown else f"{name}:{shown}"

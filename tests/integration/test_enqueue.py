@@ -12,6 +12,7 @@ from itertools import count
 import pytest
 from celery import Celery, Task
 from celery.beat import ScheduleEntry, Scheduler
+from celery.signals import before_task_publish
 from kombu import Exchange, Queue
 
 from celery_redlock_beat.clock import LedgerClock
@@ -185,6 +186,20 @@ def test_an_apply_async_that_takes_another_producer_has_published(stand):
     # ... and is not taken for one of the next message.
     assert stand.deliver(task="other") is Delivered.SETTLED
     assert len(stand.queued()) == 2
+
+
+def test_what_else_is_published_meanwhile_costs_the_message_nothing(stand):
+    def audit(sender=None, **_kwargs):
+        if sender != "audit":
+            stand.app.send_task("audit", queue="audit")
+
+    before_task_publish.connect(audit)
+    try:
+        assert stand.deliver() is Delivered.SETTLED
+    finally:
+        before_task_publish.disconnect(audit)
+    assert len(stand.queued()) == 1
+    assert len(stand.queued("audit")) == 1
 
 
 def _nothing():

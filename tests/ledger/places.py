@@ -60,6 +60,8 @@ class Place(Protocol):
     def unpause(self, entry: str) -> None: ...
     def flush(self) -> None: ...
     def lose_marks(self) -> None: ...
+    def lose_grants(self) -> None: ...
+    def set_lease(self, tick: Tick, ends: Micros) -> None: ...
     def restart(self) -> None: ...
     def snapshot(self) -> Any: ...
     def restore(self, snapshot: Any) -> None: ...
@@ -108,6 +110,12 @@ class MemoryPlace:
 
     def flush(self) -> None:
         self.server.flush()
+
+    def lose_grants(self) -> None:
+        self.server.grants.clear()
+
+    def set_lease(self, tick: Tick, ends: Micros) -> None:
+        self.server.open[tick] = ends
 
     def lose_marks(self) -> None:
         server = self.server
@@ -216,6 +224,12 @@ class RedisPlace:
 
     def flush(self) -> None:
         self.client.flushall()
+
+    def lose_grants(self) -> None:
+        self.client.delete(self.keys["grants"])
+
+    def set_lease(self, tick: Tick, ends: Micros) -> None:
+        self.client.zadd(self.keys["open"], {f"{tick.at}:{tick.entry}": ends})
 
     def lose_marks(self) -> None:
         self.client.delete(self.keys["marks"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering
-from celery_redlock_beat.ledger import Answer, Memory, Recovery, Verdict
-from celery_redlock_beat.ticks import SECOND, Tick
+from celery_redlock_beat.ledger import Answer, Closing, Memory, Recovery, Settlement, Verdict
+from celery_redlock_beat.ticks import SECOND, SENT, Tick
 from ledger.places import (
     MINUTE,
     MOMENT,
@@ -249,3 +249,38 @@ def test_a_tick_that_the_ledger_knows_settled_is_not_granted_again_without_its_m
     answer = claim(second, tick)
     assert (answer.verdict, answer.mark) == (Verdict.SETTLED, tick.at)
     assert len(ledgers.queue()) == 1
+
+
+def test_an_open_tick_is_finished_even_if_its_marks_were_lost(ledgers):
+    first, second = ledgers.node(), ledgers.node()
+    (tick,) = due_ticks(ledgers, first)
+    grant(first, tick)
+    ledgers.lose_marks()
+    second.recover([])
+    assert claim(second, tick).verdict is Verdict.HELD
+    assert ledgers.record(tick.entry).mark == tick.at
+    ledgers.set_lease(tick, ledgers.now())
+    assert grant(second, tick).attempt == 2
+
+
+def test_an_open_tick_is_finished_even_if_the_grants_were_lost(ledgers):
+    first, second = ledgers.node(), ledgers.node()
+    (tick,) = due_ticks(ledgers, first)
+    held = grant(first, tick)
+    ledgers.lose_grants()
+    assert first.settle([Settlement(held, SENT)]) == [Closing.STALE]
+    ledgers.set_lease(tick, ledgers.now())
+    (orphan,) = second.claim([]).orphans
+    taken = grant(second, orphan.tick)
+    assert (taken.tick, taken.attempt, taken.previous) == (tick, 1, tick.at)
+    assert second.settle([Settlement(taken, SENT)]) == [Closing.DONE]
+    assert second.claim([]).orphans == []
+
+
+def test_a_lease_of_a_clock_that_was_set_back_since_is_over(ledgers):
+    first, second = ledgers.node(), ledgers.node()
+    (tick,) = due_ticks(ledgers, first)
+    grant(first, tick)
+    ledgers.set_lease(tick, ledgers.now() + HOUR)
+    assert [orphan.tick for orphan in second.claim([]).orphans] == [tick]
+    assert grant(second, tick).attempt == 2

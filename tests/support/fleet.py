@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.delivery import Delivered
 from celery_redlock_beat.dispatch import Dispatcher
-from celery_redlock_beat.due import DueQueue, Policy, Slot
+from celery_redlock_beat.due import DueQueue
 from celery_redlock_beat.entries import RedlockEntry
+from celery_redlock_beat.lateness import Policy, Slot
 from celery_redlock_beat.ledger import Closing, Command
 from celery_redlock_beat.ledger.memory import MemoryLedger
 from celery_redlock_beat.ledger.memory_server import MemoryServer
@@ -97,7 +98,8 @@ class Fleet:
 
     def __init__(self) -> None:
         self.now: Micros = START
-        self.server = MemoryServer(lambda: self.now)
+        self.server_shift: Micros = 0
+        self.server = MemoryServer(lambda: self.now + self.server_shift)
 
     def advance(self, seconds: float) -> None:
         self.now += round(seconds * SECOND)
@@ -116,7 +118,7 @@ class Fleet:
             ledger,
             delivery,
             clock,
-            DueQueue(lambda name, exc: None),
+            DueQueue(lambda names, exc: None),
             entries.get,
             namespace="tests",
             lease=lease,

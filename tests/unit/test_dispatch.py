@@ -1,18 +1,21 @@
 """The line, on a ledger in memory: what a node does with what it is granted."""
 
+from dataclasses import replace
+
 import pytest
 
 from celery_redlock_beat.delivery import Delivered
-from celery_redlock_beat.dispatch import MOST_ATTEMPTS, ORPHAN_LEASES
 from celery_redlock_beat.errors import (
     BrokerUnreachable,
     DeliveryFailed,
     DeliveryImpossible,
     LedgerUnavailable,
 )
-from celery_redlock_beat.ledger import Ask
+from celery_redlock_beat.ledger import Answer, Ask, Verdict
+from celery_redlock_beat.orphans import FORLORN_AFTER, MOST_ATTEMPTS
 from celery_redlock_beat.ticks import SECOND, Tick
 from celery_redlock_beat.timetables.interval import Interval
+from celery_redlock_beat.timetables.opaque import Opaque
 from support.fleet import LEASE, START, Fleet
 
 
@@ -31,6 +34,13 @@ def raising(exc):
         raise exc
 
     return before
+
+
+def live(fleet, node, seconds):
+    """Let a node pass once a second."""
+    for _ in range(round(seconds)):
+        fleet.advance(1)
+        node.run()
 
 
 def test_a_due_tick_is_sent_once_by_one_of_the_nodes(fleet):
@@ -144,12 +154,32 @@ def test_an_orphan_of_an_entry_that_nobody_has_is_settled_in_the_end(fleet):
     other.run()
     fleet.advance(1)
     dying.dispatcher.ledger.claim([Ask(Tick("gone", fleet.now), fleet.now)])
-    fleet.advance((ORPHAN_LEASES + 1) * LEASE / SECOND)
-    other.run()
+    live(fleet, other, (FORLORN_AFTER + 1) * LEASE / SECOND - 1)
     assert fleet.totals() == {}
-    fleet.advance(1)
-    other.run()
+    live(fleet, other, 2)
     assert fleet.totals() == {"skipped:unknown_entry": 1}
+
+
+def test_a_time_in_which_nobody_could_send_makes_no_orphan_forlorn(fleet):
+    dying, other = fleet.add(), fleet.add()
+    dying.put("gone")
+    dying.run()
+    other.run()
+    fleet.advance(1)
+    tick = Tick("gone", fleet.now)
+    dying.dispatcher.ledger.claim([Ask(tick, tick.at)])
+    other.delivery.is_ready = False
+    live(fleet, other, 100)
+    other.delivery.is_ready = True
+    live(fleet, other, 1)
+    fleet.advance(100)  # and now the ledger was away
+    live(fleet, other, 1)
+    assert fleet.totals() == {}
+    late = fleet.add()
+    late.put("gone", catch_up="all")
+    late.run()
+    assert late.outcomes()[0] == ("gone", "sent")
+    assert tick in {event.tick for event in late.events}
 
 
 def test_a_broker_that_cannot_be_reached_costs_no_attempt_and_no_tick(fleet, node):
@@ -361,7 +391,7 @@ def test_who_leaves_tries_nothing_more_even_if_its_exit_is_swallowed(fleet):
 
     leaving.delivery.before = swallowing
     fleet.advance(1)
-    leaving.dispatcher.step()
+    leaving.dispatcher.step(fleet.now + SECOND)
     assert len(leaving.delivery.messages) == 1
 
 
@@ -395,4 +425,226 @@ def test_an_observer_that_raises_stops_nothing(fleet, node):
     node.dispatcher.observe = broken
     fleet.advance(1)
     node.run()
+    assert fleet.totals() == {"sent": 1}
+
+
+def test_orphans_and_a_slow_broker_cost_a_backlog_nothing(fleet):
+    dying, other = fleet.add(), fleet.add()
+    for each in (dying, other):
+        each.put("a", Interval(10 * SECOND), catch_up="all")
+        each.put("b", Interval(3600 * SECOND))
+        each.run()
+    other.delivery.before = lambda _tick: fleet.advance(2)
+    fleet.advance(3600)
+    dying.dispatcher.ledger.claim([Ask(Tick("b", START + 3600 * SECOND), 0)])
+    fleet.advance(6)
+    other.run()
+    due = (fleet.now - START) // (10 * SECOND)
+    assert len(fleet.queue()) == due + 1
+    assert fleet.totals() == {"sent": due + 1}
+
+
+def test_a_grant_that_ran_out_untried_was_no_attempt(fleet):
+    names = [f"e{number}" for number in range(30)]
+    started = fleet.add()
+    for name in names:
+        started.put(name, Interval(3600 * SECOND))
+    started.run()
+    fleet.advance(3600)
+    for _ in range(40):  # each a new process, which sends a few and is replaced
+        node = fleet.add()
+        node.delivery.before = lambda _tick: fleet.advance(0.9)
+        for name in names:
+            node.put(name, Interval(3600 * SECOND))
+        node.node.run()
+        node.node.run()
+    assert fleet.totals() == {"sent": 30}
+
+
+def test_a_pass_is_bounded_in_time_and_keeps_what_it_holds(fleet, node):
+    for number in range(10):
+        node.put(f"e{number}", Interval(3600 * SECOND))
+    node.run()
+    node.delivery.before = lambda _tick: fleet.advance(0.4)
+    fleet.advance(3600)
+    before = fleet.now
+    assert node.node.run() == 0
+    assert fleet.now - before < 1.5 * SECOND
+    node.run()
+    assert fleet.totals() == {"sent": 10}
+    assert {event.attempt for event in node.events} == {1}
+
+
+def test_no_more_is_claimed_than_can_be_sent_within_a_lease(fleet, node):
+    for number in range(50):
+        node.put(f"e{number}", Interval(3600 * SECOND))
+    node.run()
+    node.delivery.before = lambda _tick: fleet.advance(1)
+    fleet.advance(3600)
+    node.run()
+    assert {event.attempt for event in node.events} == {1}
+    assert fleet.totals() == {"sent": 50}
+
+
+def test_what_is_held_of_an_entry_that_is_removed_here_is_left_to_the_others(fleet):
+    leaving, other = fleet.add(), fleet.add()
+    for each in (leaving, other):
+        each.put("a", Interval(3600 * SECOND))
+        each.put("b", Interval(3600 * SECOND))
+        each.run()
+    fleet.advance(3600)
+    leaving.delivery.before = lambda _tick: fleet.advance(1)
+    leaving.node.run()
+    (kept,) = leaving.dispatcher.hand.held
+    leaving.remove(kept.entry)
+    leaving.run()
+    other.run()
+    assert fleet.totals() == {"sent": 2}
+    assert {event.attempt for event in leaving.events + other.events} == {1}
+
+
+def test_one_message_without_an_answer_does_not_stop_the_others(fleet, node):
+    for name in ("bad", "good", "well"):
+        node.put(name)
+    node.run()
+
+    def before(tick):
+        if tick.entry == "bad":
+            raise LedgerUnavailable("timeout")
+
+    node.delivery.before = before
+    live(fleet, node, 4)
+    sent = [event.tick.entry for event in node.events]
+    assert sent.count("good") == sent.count("well") == 4
+
+
+class AlwaysDue:
+    def is_due(self, _last_run_at):
+        return True, 5.0
+
+
+def test_under_latest_an_opaque_schedule_leaves_one_open_tick_in_an_outage(fleet, node):
+    node.put("a", Opaque(AlwaysDue()))
+    node.run()
+    node.delivery.before = raising(BrokerUnreachable("down"))
+    live(fleet, node, 60)
+    assert len(fleet.server.open) == 1
+    node.delivery.before = lambda _tick: None
+    live(fleet, node, 6)
+    assert fleet.totals()["sent"] == 2
+
+
+def test_a_clock_of_the_server_that_is_set_back_stops_nothing_for_long(fleet):
+    node, dead = fleet.add(), fleet.add()
+    for each in (node, dead):
+        each.put("a")
+        each.put("opaque", Opaque(AlwaysDue()))
+        each.run()
+    live(fleet, node, 3)
+    dead.dispatcher.ledger.claim([Ask(Tick("b", fleet.now), fleet.now)])
+    fleet.server_shift -= 1800 * SECOND
+    node.put("b", Interval(2 * SECOND))
+    live(fleet, node, 4)
+    assert ("b", "sent") in node.outcomes()
+    assert node.run() > 0
+
+
+def test_a_node_that_starts_behind_the_mark_of_an_opaque_schedule_does_not_spin(fleet, node):
+    node.put("a", Opaque(AlwaysDue()))
+    live(fleet, node, 10)
+    fleet.server_shift -= 30 * SECOND
+    late = fleet.add()
+    late.put("a", Opaque(AlwaysDue()))
+    assert late.run() > 0
+
+
+def answering(node, **changes):
+    """Change the next answer of the ledger to this node's claim."""
+    ledger = node.dispatcher.ledger
+    claim = ledger.claim
+
+    def once(asks, cursor=0):
+        ledger.claim = claim
+        claimed = claim([], cursor)
+        answers = [Answer(ask.tick, **changes) for ask in asks]
+        return replace(claimed, answers=answers)
+
+    ledger.claim = once
+
+
+@pytest.mark.parametrize(
+    ("verdict", "mark", "moves_to"),
+    [
+        (Verdict.SETTLED, START + SECOND, START + SECOND),
+        (Verdict.HELD, START + SECOND, START + SECOND),
+        (Verdict.EARLY, START + SECOND, START),
+        (Verdict.PAUSED, START + SECOND, START),
+    ],
+)
+def test_a_cursor_moves_to_the_answered_mark_and_only_by_a_verdict_on_the_tick(
+    fleet, node, verdict, mark, moves_to
+):
+    node.put("a")
+    node.run()
+    fleet.advance(3)
+    answering(node, verdict=verdict, mark=mark, wait=SECOND)
+    node.dispatcher.step(fleet.now + SECOND)
+    assert node.dispatcher.due.get("a").cursor == moves_to
+    assert node.dispatcher.claims.marks["a"] == mark
+
+
+def test_a_mark_that_was_answered_for_an_entry_that_is_gone_here_is_remembered(fleet):
+    dying, other = fleet.add(), fleet.add()
+    dying.put("gone")
+    dying.run()
+    other.run()
+    fleet.advance(1)
+    dying.dispatcher.ledger.claim([Ask(Tick("gone", fleet.now), fleet.now)])
+    live(fleet, other, (FORLORN_AFTER + 2) * LEASE / SECOND)
+    assert other.dispatcher.claims.marks["gone"] == START + SECOND
+
+
+def test_an_entry_that_the_ledger_does_not_know_any_more_is_registered_again(fleet, node):
+    node.put("a")
+    node.run()
+    del fleet.server.marks["a"]
+    live(fleet, node, 3)
+    assert fleet.totals()["sent"] >= 1
+
+
+def test_what_was_published_is_settled_before_it_can_come_back_as_an_orphan(fleet):
+    node = fleet.add(enqueues=False)
+    node.put("a", Interval(3600 * SECOND))
+    node.run()
+    ledger = node.dispatcher.ledger
+    settle = ledger.settle
+
+    def away(_settlements):
+        ledger.settle = settle
+        raise LedgerUnavailable("cut before the server")
+
+    ledger.settle = away
+    fleet.advance(3600)
+    node.node.run()
+    fleet.advance(LEASE / SECOND + 1)
+    node.run()
+    assert len(node.delivery.messages) == 1
+    assert fleet.totals() == {"sent": 1}
+
+
+def test_who_leaves_settles_what_it_has_published(fleet):
+    node = fleet.add(enqueues=False)
+    node.put("a", Interval(3600 * SECOND))
+    node.run()
+    ledger = node.dispatcher.ledger
+    settle = ledger.settle
+
+    def away(_settlements):
+        raise LedgerUnavailable("away")
+
+    ledger.settle = away
+    fleet.advance(3600)
+    node.node.run()
+    ledger.settle = settle
+    node.node.leave()
     assert fleet.totals() == {"sent": 1}

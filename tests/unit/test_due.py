@@ -2,7 +2,8 @@
 
 import pytest
 
-from celery_redlock_beat.due import CHUNK, FAULT_PAUSE, DueQueue, Policy, Slot
+from celery_redlock_beat.due import CHUNK, FAULT_PAUSE, DueQueue
+from celery_redlock_beat.lateness import Policy, Slot
 from celery_redlock_beat.ticks import SECOND, Count, Reason
 from celery_redlock_beat.timetables.interval import Interval
 from celery_redlock_beat.timetables.opaque import Opaque
@@ -19,7 +20,7 @@ def faults():
 
 @pytest.fixture
 def due(faults):
-    return DueQueue(lambda name, exc: faults.append((name, str(exc))))
+    return DueQueue(lambda names, exc: faults.append((*names, str(exc))))
 
 
 def slot(name="a", timetable=SECONDLY, cursor=T0, since=T0, **policy):

@@ -8,7 +8,14 @@ from celery import Celery
 from celery.schedules import crontab
 
 from celery_redlock_beat import cron
-from celery_redlock_beat.entries import RedlockEntry, canonical_name, check_fields
+from celery_redlock_beat.entries import (
+    OPTIONS,
+    RedlockEntry,
+    canonical_name,
+    check_entry,
+    check_fields,
+    doubts_about,
+)
 from celery_redlock_beat.errors import ConfigurationError, EntryError
 
 
@@ -65,6 +72,35 @@ def test_a_missing_key_is_named(key):
 def test_an_entry_that_is_no_mapping_is_refused():
     with pytest.raises(EntryError, match="must be a mapping"):
         check_fields("a", ["t", 1])
+
+
+@pytest.mark.parametrize("option", [*sorted(OPTIONS - {"task_id"}), "once", "x-delay", "custom"])
+def test_an_option_that_is_known_or_like_no_other_raises_no_doubt(app, option):
+    entry = RedlockEntry(name="a", task="t", schedule=1, options={option: 1}, app=app)
+    assert doubts_about(entry) == []
+
+
+@pytest.mark.parametrize("empty", [{}, {"args": None, "kwargs": None, "options": None}])
+def test_an_entry_may_have_no_arguments_and_no_options(app, empty):
+    check_entry("a", RedlockEntry(name="a", task="t", schedule=1, app=app, **empty))
+
+
+@pytest.mark.parametrize("args", ["text", 5, {"a": 1}, {1, 2}, object()])
+def test_arguments_that_are_no_list_are_refused_without_a_word_on_their_value(app, args):
+    entry = RedlockEntry(name="a", task="t", schedule=1, args=args, app=app)
+    with pytest.raises(EntryError, match=f"is of type {type(args).__name__}$"):
+        check_entry("a", entry)
+
+
+def test_an_object_in_the_place_of_a_schedule_is_refused_and_left_as_it_is(app):
+    for schedule in (crontab, [1], True, object()):
+        with pytest.raises(ConfigurationError, match="is not a schedule; use a number of seconds"):
+            RedlockEntry(name="a", task="t", schedule=schedule, app=app)
+    assert "app" not in vars(crontab)
+
+
+def test_a_very_long_name_does_not_fill_the_log():
+    assert len(str(EntryError("x" * 10_000, "it is bad"))) < 400
 
 
 def test_a_given_name_is_kept():

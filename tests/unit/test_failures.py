@@ -6,6 +6,7 @@ import socket
 from itertools import pairwise
 
 import pytest
+import redis.exceptions
 from amqp.exceptions import PreconditionFailed
 from celery.beat import SchedulingError
 from celery.exceptions import NotRegistered, QueueNotFound
@@ -118,3 +119,14 @@ def test_a_chain_that_bites_its_tail_ends():
 
 def test_the_text_names_the_exception_on_one_line():
     assert str(classify(ValueError("two\nlines"))) == "ValueError: two lines"
+
+
+def test_the_text_shows_no_password_of_a_url():
+    text = str(classify(OSError("cannot reach amqp://me:s3cret@host//")))
+    assert text == "OSError: cannot reach amqp://***@host//"
+
+
+@pytest.mark.parametrize("name", ["ReadOnlyError", "OutOfMemoryError", "BusyLoadingError"])
+def test_a_server_that_takes_nothing_was_not_tried(name):
+    refusal = getattr(redis.exceptions, name)("no")
+    assert isinstance(classify(refusal, (redis.exceptions.ConnectionError,)), BrokerUnreachable)

@@ -82,7 +82,7 @@ def test_every_node_comes_out_of_a_recovery_whoever_ends_it(fleet, caplog):
         each.run()
     heard = [record for record in caplog.records if "has heard this node" in record.message]
     assert len(heard) == 2
-    assert not any(each.dispatcher.unregistered for each in nodes)
+    assert not any(each.dispatcher.claims.unregistered for each in nodes)
 
 
 def test_a_mark_of_an_entry_that_is_gone_here_is_pushed_too(fleet, node):
@@ -125,3 +125,17 @@ def test_what_one_node_removed_goes_on_while_another_has_it(fleet, node):
     node.run()
     other.run()
     assert other.outcomes() == [("a", "sent")]
+
+
+def test_a_recovery_in_a_rolling_deploy_skips_nothing_that_is_due(fleet):
+    old, new = fleet.add(), fleet.add()
+    old.put("a", Interval(60 * SECOND))
+    old.run()
+    new.put("a", Interval(30 * SECOND))
+    new.run()
+    fleet.advance(60)
+    fleet.server.restart()
+    for _ in range(3):
+        for each in (old, new):
+            each.run()
+    assert fleet.totals() == {"sent": 1}

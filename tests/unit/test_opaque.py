@@ -174,3 +174,7 @@ def test_the_fingerprint_tells_class_and_repr():
 @pytest.mark.parametrize("cls", [Answering, Unspeakable])
 def test_the_fingerprint_is_the_class_where_the_repr_is_no_use(cls):
     assert Opaque(cls(1)).fingerprint == f"opaque:{__name__}.{cls.__name__}"
+
+
+def test_the_fingerprint_is_a_text_that_redis_can_take():
+    assert Opaque(Telling("\udc80")).fingerprint.encode()

@@ -11,6 +11,7 @@ from celery_redlock_beat.errors import EntryError
 from celery_redlock_beat.roster import SLICE, Roster
 from celery_redlock_beat.settings import Settings
 from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.timetables.interval import Interval
 
 
 class Seen:
@@ -85,6 +86,41 @@ def test_a_bad_entry_is_told_once_by_name_and_the_others_go_on(seen, caplog):
     assert "entry 'bad'" in errors[0].message
     assert "positive" in seen.roster.faults["bad"]
     assert seen.roster.entry_of("bad") is None
+
+
+@pytest.mark.parametrize("name", [None, "", 5, b"a", ("a",), "\udc80"])
+def test_a_name_that_redis_or_a_log_cannot_take_is_told_once_and_the_others_go_on(
+    seen, caplog, name
+):
+    entries = {name: seen.entry(name), "good": seen.entry("good")}
+    for _ in range(3):
+        seen.roster.compare(entries)
+    assert seen.names() == ["good"]
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert f"entry {name!r}: " in caplog.text
+
+
+def test_a_timetable_whose_fingerprint_redis_cannot_take_stops_no_other(seen, caplog):
+    class Mine(Interval):
+        fingerprint = 5
+
+    entries = {"bad": seen.entry("bad"), "good": seen.entry("good")}
+    entries["bad"].schedule = Mine(SECOND)
+    seen.roster.compare(entries)
+    assert seen.names() == ["good"]
+    assert "entry 'bad': the fingerprint of its timetable must be a text" in caplog.text
+
+
+def test_what_is_hardly_meant_is_told_once_and_taken_in(seen, caplog):
+    entries = {"a": seen.entry("a", options={"task_id": "x", "expire": 1, "mine": 2})}
+    for _ in range(3):
+        seen.roster.must_compare_all = True
+        seen.roster.compare(entries)
+    assert seen.names() == ["a"]
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+    assert len(caplog.records) == 2
+    assert "entry a: its options fix the 'task_id'" in caplog.text
+    assert "'expire'; did you mean 'expires'?" in caplog.text
 
 
 def test_a_mended_entry_is_taken_in(seen):

@@ -118,6 +118,31 @@ class TestStart:
         with pytest.raises(SettingError, match="redlock_beat_url"):
             RedlockScheduler(app)
 
+    @pytest.mark.parametrize("lazy", [True, False])
+    @pytest.mark.parametrize(
+        ("url", "told"),
+        [
+            ("redis://:s3cret/x@host/0", "cannot be read as a URL"),
+            ("rabbit://h", "such as redis://"),
+        ],
+    )
+    def test_a_broker_url_that_nobody_can_read_is_refused_before_the_banner(self, url, told, lazy):
+        app = Celery("shop", broker=url, set_as_current=False)
+        with pytest.raises(SettingError, match=f"broker_url .*{told}") as caught:
+            RedlockScheduler(app, lazy=lazy)
+        assert "s3cret" not in str(caught.value)
+        assert caught.value.__suppress_context__
+
+    @pytest.mark.parametrize("zone", ["Europe/Berlim", 5, "/etc/passwd"])
+    def test_an_unknown_time_zone_ends_the_start(self, zone):
+        with pytest.raises(SettingError, match=f"setting timezone = {zone!r} .* IANA name"):
+            RedlockScheduler(new_app(timezone=zone))
+
+    @pytest.mark.parametrize("entries", [None, "x", [{"task": "t", "schedule": 1}], 5])
+    def test_a_beat_schedule_that_is_no_dict_ends_the_start(self, entries):
+        with pytest.raises(SettingError, match=r"beat_schedule must be a dict .* is of type"):
+            RedlockScheduler(new_app(beat_schedule=entries))
+
     def test_the_dict_that_is_passed_in_is_the_schedule(self, app):
         given = {}
         scheduler = RedlockScheduler(app, schedule=given)
@@ -182,6 +207,20 @@ class TestChanges:
         del app.conf.beat_schedule["out"]
         passes(scheduler, hours=1)
         assert published == ["stays"]
+
+    @pytest.mark.parametrize("entries", [None, [1]])
+    def test_a_beat_schedule_that_is_no_dict_any_more_is_told_once_and_stops_nothing(
+        self, passes, published, caplog, entries
+    ):
+        app = new_app(beat_schedule={"a": hourly()})
+        scheduler = RedlockScheduler(app)
+        app.conf.beat_schedule = entries
+        passes(scheduler, hours=1)
+        assert published == ["a"]
+        assert caplog.text.count("The schedule stays as it was: beat_schedule must be") == 1
+        app.conf.beat_schedule = {"b": hourly()}
+        passes(scheduler, hours=1)
+        assert published == ["a", "b"]
 
     def test_a_changed_definition_in_beat_schedule_is_taken_over(self, passes, clock):
         app = new_app(beat_schedule={"a": hourly()})
@@ -379,6 +418,27 @@ class TestTick:
         assert 0 <= scheduler.tick() <= 0.5
         assert "out of order" in caplog.text
 
+    def test_a_failure_that_lasts_is_not_logged_in_each_pass(self, app, monkeypatch, caplog):
+        def fail(*args):
+            raise RuntimeError(f"out of order at {time.monotonic()}")
+
+        scheduler = RedlockScheduler(app)
+        monkeypatch.setattr(scheduler, "_assemble", fail)
+        for _ in range(5):
+            scheduler.tick()
+        assert caplog.text.count("This pass failed") == 1
+        monkeypatch.setattr("celery_redlock_beat.scheduler.SILENCE", 0)
+        scheduler._complained.clear()
+        scheduler.tick()
+        scheduler.tick()
+        assert caplog.text.count("This pass failed") == 3
+
+    @pytest.mark.parametrize("longest", [1e-9, -1])
+    def test_no_setting_makes_it_spin(self, clock, longest):
+        scheduler = RedlockScheduler(new_app(beat_max_loop_interval=longest))
+        scheduler.add(name="a", **hourly())
+        assert min(scheduler.tick() for _ in range(4)) >= 0.01
+
     def test_no_error_of_the_ledger_leaves_it(self, app, monkeypatch, caplog):
         def fail(*args):
             raise RuntimeError("out of order")
@@ -398,7 +458,7 @@ class TestTick:
         scheduler.add(name="good", **hourly())
         passes(scheduler, hours=1)
         assert published == ["good"]
-        assert "'bad': its schedule failed" in caplog.text
+        assert "'bad': the schedule failed" in caplog.text
 
     @pytest.mark.parametrize(
         ("given", "most"),

@@ -212,6 +212,11 @@ class TestDurations:
     def test_none_of_them_may_be_zero(self, name):
         assert "more than 0 seconds" in refusal(**{f"redlock_beat_{name}": 0})
 
+    def test_a_poll_that_would_keep_a_processor_busy_is_refused(self):
+        assert "redlock_beat_poll = 0.001" in refusal(redlock_beat_poll=0.001)
+        assert "at least 0.01 seconds" in refusal(redlock_beat_poll=0.001)
+        assert read(redlock_beat_poll=0.01).poll == 0.01
+
     def test_the_error_names_the_setting_as_the_user_spelt_it(self):
         assert refusal(CELERY_REDLOCK_BEAT_LEASE="7").startswith("CELERY_REDLOCK_BEAT_LEASE = '7'")
 

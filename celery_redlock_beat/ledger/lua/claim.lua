@@ -7,13 +7,13 @@
 --         lease that is still ahead ("" for none)
 --
 -- Found                     Verdict
--- no record                 UNREGISTERED
+-- no record, no grant       UNREGISTERED
 -- entry paused              PAUSED     changes nothing, moves no cursor, counts nothing
 -- due_at > now              EARLY      with the wait; no tolerance
 -- open, lease alive, mine   MINE       the reply was lost
 -- open, lease alive         HELD       with the wait
 -- open, lease over          GRANTED    new fence, attempt + 1, the first grant's previous mark
--- a settled grant           SETTLED    the mark rises to it: the key of the marks was lost
+-- settled, mark lost        SETTLED    the grant is still known: the mark rises to it again
 -- tick <= mark              SETTLED
 -- mark is not the expected  SETTLED    compare-and-set: someone computed another instant
 -- otherwise                 GRANTED    mark = tick, the previous mark remembered
@@ -29,6 +29,12 @@ redis.call('ZADD', nodes, int(now), node)
 redis.call('ZREMRANGEBYSCORE', nodes, '-inf', int(now - 86400000000))
 redis.call('PEXPIRE', nodes, 86400000)
 
+-- A lease that ends later than any would was given by a clock that has been set back. It is over.
+local farthest = int(now + lease + 600000000)
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, farthest, '+inf', 'LIMIT', 0, 100)) do
+  redis.call('ZADD', open, int(now), member)
+end
+
 local function refuse(verdict, mark, wait)
   return {verdict, int(mark), int(wait or 0)}
 end
@@ -43,13 +49,26 @@ local function grant_to_me(verdict, member, mark, grant, deadline)
           int(deadline), grant.waited}
 end
 
+-- Where the key of the grants was lost, an open tick begins anew, and nothing is counted with it.
+local function grant_of(member, tick)
+  local grant = read_grant(member)
+  if grant or not redis.call('ZSCORE', open, member) then return grant end
+  return {open = true, owner = '-', attempt = 0, previous = tick, waited = '0'}
+end
+
 local function ask(entry, tick, due_at, expected)
-  local record = read_record(entry)
-  if not record then return {'UNREGISTERED', '-1', '0'} end
+  local member = int(tick) .. ':' .. entry
+  local grant, record = grant_of(member, tick), read_record(entry)
+  if not record then
+    if not grant then return {'UNREGISTERED', '-1', '0'} end
+    record = {mark = 0, since = now, fence = 0, runs = 0, fingerprint = ''}
+  end
   if redis.call('HEXISTS', paused, entry) == 1 then return refuse('PAUSED', record.mark) end
   if due_at > now then return refuse('EARLY', record.mark, due_at - now) end
-  local member = int(tick) .. ':' .. entry
-  local grant = read_grant(member)
+  if grant and tick > record.mark then
+    record.mark = tick
+    write_record(entry, record)
+  end
   if grant and grant.open then
     local deadline = tonumber(redis.call('ZSCORE', open, member) or '0')
     if deadline <= now then
@@ -58,10 +77,6 @@ local function ask(entry, tick, due_at, expected)
       return grant_to_me('MINE', member, record.mark, grant, deadline)
     end
     return refuse('HELD', record.mark, deadline - now)
-  end
-  if grant and tick > record.mark then
-    record.mark = tick
-    write_record(entry, record)
   end
   if tick <= record.mark or (expected and expected ~= record.mark) then
     return refuse('SETTLED', record.mark)
@@ -84,8 +99,8 @@ local orphans = {}
 local free = redis.call('ZRANGEBYSCORE', open, '-inf', int(now), 'WITHSCORES', 'LIMIT', cursor, most)
 for i = 1, #free, 2 do
   local tick, entry = string.match(free[i], '^(%d+):(.*)$')
-  local grant = read_grant(free[i])
-  if grant and redis.call('HEXISTS', paused, entry) == 0 then
+  local grant = grant_of(free[i], tonumber(tick))
+  if grant and grant.open and redis.call('HEXISTS', paused, entry) == 0 then
     orphans[#orphans + 1] = {entry, tick, int(tonumber(free[i + 1])), int(grant.attempt)}
   end
 end

@@ -45,7 +45,9 @@ end
 if not recovering then return answer('OK', meta[2], '0', refused) end
 
 if ARGV[7] == '1' then redis.call('SADD', heard, node) end
-local ends = tonumber(redis.call('HGET', marks, 'hold_down'))
+-- No longer than the hold-down from now: the clock may have been set back.
+local ends = math.min(tonumber(redis.call('HGET', marks, 'hold_down')), now + hold_down)
+redis.call('HSET', marks, 'hold_down', int(ends))
 local living = redis.call('ZRANGEBYSCORE', nodes, int(now - alive), '+inf')
 local all_heard = #living > 0
 for _, other in ipairs(living) do
