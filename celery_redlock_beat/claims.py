@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.due import PAUSED_PAUSE
-from celery_redlock_beat.ledger import MOST_PER_CALL, Memory, Registration, Verdict
+from celery_redlock_beat.ledger import MAY_MISS, MOST_PER_CALL, Memory, Registration, Verdict
 from celery_redlock_beat.orphans import Orphans
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from celery_redlock_beat.hand import Hand
     from celery_redlock_beat.ledger import Answer, Ask, Claimed, Ledger
     from celery_redlock_beat.ticks import Micros
+
+
+ATTEND_EVERY: Micros = MAY_MISS // 4
 
 
 class Claims:
@@ -40,6 +45,8 @@ class Claims:
         self.orphans = Orphans(lease, has_entry)
         self.unregistered: dict[str, Registration] = {}
         self.marks: dict[str, Micros] = {}
+        self._unattended: deque[str] = deque()
+        self._attend_at: Micros = 0
         self._next_deadline: Micros | None = None
 
     def register(self) -> None:
@@ -53,6 +60,22 @@ class Claims:
                 if slot:
                     slot.since = record.since
                     self.due.advance(record.entry, record.mark)
+
+    def attend(self) -> None:
+        """Tell now and then which entries this node has, so that they do not go missing."""
+        now = self.clock.monotonic()
+        if now >= self._attend_at:
+            self._attend_at = now + ATTEND_EVERY
+            self._unattended = deque(slot.name for slot in self.due)
+        chunk = list(islice(self._unattended, MOST_PER_CALL))
+        if chunk:
+            self.ledger.attend(chunk)
+            for _ in chunk:
+                self._unattended.popleft()
+
+    def attend_soon(self) -> None:
+        """Tell it anew with the next pass: the ledger was away, or it may have forgotten."""
+        self._attend_at = 0
 
     def claim(self, room: int, *, can_send: bool) -> bool:
         """Ask for at most about ``room`` ticks; return whether more may be waiting."""

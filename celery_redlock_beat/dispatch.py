@@ -86,6 +86,7 @@ class Dispatcher:
         self.hand.trying = None
         self._unanswered = False
         self.claims.register()
+        self.claims.attend()
         # Before the claim: what was published here must not come back as an orphan.
         self._settle()
         self._can_send = self.clock.is_known and self.delivery.ready()

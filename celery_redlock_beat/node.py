@@ -84,6 +84,7 @@ class Node:
     def _recover(self) -> Micros:
         if not self._recovering:
             self._recovering = True
+            self.dispatcher.claims.attend_soon()
             logger.info("Telling the ledger what this node remembers before anything is sent.")
             # Exchanges and bindings may be gone as well: they are declared anew.
             self.dispatcher.delivery.reset()
@@ -98,6 +99,7 @@ class Node:
     def _away(self, exc: LedgerUnavailable) -> Micros:
         if self._away_since is None:
             self._away_since = self._monotonic()
+            self.dispatcher.claims.attend_soon()
             logger.error("The ledger is away, nothing is sent until it is back: %s", exc)
         else:
             logger.debug("The ledger is still away: %s", exc)

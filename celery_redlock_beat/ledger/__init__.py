@@ -24,6 +24,9 @@ HEARTBEAT_ALIVE: Micros = 30 * SECOND
 SETTLED_KEPT: Micros = 600 * SECOND
 """How long a settled grant is remembered, so that its own node is told so when it asks again."""
 
+MAY_MISS: Micros = 900 * SECOND
+"""How long an entry may be missing from all living nodes before it counts as removed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -196,6 +199,9 @@ class Ledger(Protocol):
 
     def register(self, registrations: Sequence[Registration]) -> list[Record]:
         """Make entries known, and answer their records in the same order."""
+
+    def attend(self, entries: Sequence[str]) -> None:
+        """Tell that this node still has these entries."""
 
     def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
         """Ask for ticks, ascending per entry, and for orphans from the cursor."""

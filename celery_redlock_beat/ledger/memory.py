@@ -15,6 +15,7 @@ from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.errors import DeliveryImpossible, LedgerRecovering
 from celery_redlock_beat.ledger import (
     HEARTBEAT_ALIVE,
+    MAY_MISS,
     MOST_PER_CALL,
     SETTLED_KEPT,
     Answer,
@@ -78,6 +79,11 @@ class MemoryLedger:
         """Make entries known, and answer their records in the same order."""
         with self._call("register") as now:
             return [self._register(each, now) for each in registrations]
+
+    def attend(self, entries: Sequence[str]) -> None:
+        """Tell that this node still has these entries."""
+        with self._call("attend") as now:
+            self._server.present.update(dict.fromkeys(entries, now))
 
     def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
         """Ask for at most ``MOST_PER_CALL`` ticks, ascending per entry, and for orphans."""
@@ -188,10 +194,15 @@ class MemoryLedger:
                 tick = Tick(asked.entry, now)
                 server.grants[tick] = Open(NOBODY, server.next_fence(now), 0, now)
                 server.open[tick] = now
-        elif asked.again or record.fingerprint not in (asked.fingerprint, ""):
+        elif (
+            asked.again
+            or server.was_missing(asked.entry, MAY_MISS)
+            or record.fingerprint not in (asked.fingerprint, "")
+        ):
             record.since, record.fingerprint = max(record.since, now), asked.fingerprint
         else:
             record.fingerprint = asked.fingerprint
+        server.present[asked.entry] = now
         return Record(
             asked.entry, record.mark, record.since, record.fence, record.runs, record.fingerprint
         )

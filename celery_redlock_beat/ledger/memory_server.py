@@ -68,6 +68,7 @@ class Records:
     settled: dict[Tick, Micros] = field(default_factory=dict)
     totals: dict[str, int] = field(default_factory=dict)
     paused: dict[str, str] = field(default_factory=dict)
+    present: dict[str, Micros] = field(default_factory=dict)
     nodes: dict[str, Micros] = field(default_factory=dict)
     heard: set[str] = field(default_factory=set)
 
@@ -136,6 +137,11 @@ class MemoryServer(Records):
     def end_leases_of_a_later_clock(self, farthest: Micros, now: Micros) -> None:
         """End leases that end later than any can: their clock has been set back since."""
         self.open = {tick: now if ends >= farthest else ends for tick, ends in self.open.items()}
+
+    def was_missing(self, entry: str, may_miss: Micros) -> bool:
+        """Tell whether nodes lived, and none of them had this entry."""
+        beat = max(self.nodes.values(), default=0)
+        return entry in self.present and beat - self.present[entry] > may_miss
 
     def may_close(self, grant: Grant) -> Closing:
         """Answer ALREADY only from the settled grant, and only to the fence that settled it."""

@@ -14,6 +14,7 @@ from redis.exceptions import NoScriptError, RedisError
 from celery_redlock_beat.errors import DeliveryImpossible, LedgerRecovering
 from celery_redlock_beat.ledger import (
     HEARTBEAT_ALIVE,
+    MAY_MISS,
     MOST_PER_CALL,
     SETTLED_KEPT,
     Answer,
@@ -67,7 +68,7 @@ def load_script(verb: str) -> Script:
 
 def ledger_keys(namespace: str, prefix: str = "") -> dict[str, str]:
     """Return the ledger's keys by name; one hash tag keeps them together in a Cluster."""
-    return {name: f"{prefix}{{redlock:{namespace}}}:{name}" for name in KEYS}
+    return {name: f"{prefix}{{redlock:{namespace}}}:{name}" for name in (*KEYS, "present")}
 
 
 class RedisLedger:
@@ -91,7 +92,9 @@ class RedisLedger:
     ) -> None:
         self._connect = connect
         self._clock = clock
-        self._keys = list(ledger_keys(namespace, prefix).values())
+        keys = ledger_keys(namespace, prefix)
+        self._keys = [keys[name] for name in KEYS]
+        self._present = keys["present"]
         self._lease = lease
         self._keep = max(lease, 2 * socket_timeout, settled_kept)
         self._hold_down = hold_down
@@ -113,9 +116,14 @@ class RedisLedger:
         records: list[Record] = []
         for chunk in _chunks(registrations, MOST_PER_CALL):
             fields = [(r.entry, r.fingerprint, int(r.again), int(r.run_on_start)) for r in chunk]
-            (texts,) = self._call("register", _flat(fields))
+            (texts,) = self._call("register", [MAY_MISS, *_flat(fields)], keys=[self._present])
             records += [_record(r.entry, text) for r, text in zip(chunk, texts, strict=True)]
         return records
+
+    def attend(self, entries: Sequence[str]) -> None:
+        """Tell that this node still has these entries."""
+        for chunk in _chunks(entries, MOST_PER_CALL):
+            self._call("attend", list(chunk), keys=[self._present])
 
     def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
         """Ask for at most ``MOST_PER_CALL`` ticks, ascending per entry, and for orphans."""

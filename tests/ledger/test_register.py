@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from celery_redlock_beat.ledger import Memory, Orphan, Registration, Verdict
+from celery_redlock_beat.ledger import MAY_MISS, Memory, Orphan, Registration, Verdict
 from celery_redlock_beat.ticks import Tick
-from ledger.places import MOMENT, claim, due_ticks, grant, join, register
+from ledger.places import MINUTE, MOMENT, claim, due_ticks, grant, join, register
 
 
 def test_an_unknown_entry_begins_now_and_owes_nothing_of_the_past(ledgers, a):
@@ -18,10 +18,9 @@ def test_an_unknown_entry_begins_now_and_owes_nothing_of_the_past(ledgers, a):
 
 def test_a_known_entry_stays_as_it_is(ledgers, a, b):
     record = register(a, "tidy", "daily")
-    before = ledgers.records()
     ledgers.pass_time(MOMENT)
     assert register(b, "tidy", "daily") == record
-    assert ledgers.records() == before
+    assert ledgers.record("tidy") == record
 
 
 def test_a_changed_timetable_catches_up_nothing_and_keeps_the_mark(ledgers, a):
@@ -80,3 +79,35 @@ def test_run_on_start_of_a_known_entry_opens_nothing(ledgers, a):
     due_ticks(ledgers, a, "tidy")
     register(a, "tidy", run_on_start=True)
     assert ledgers.open_ticks() == {}
+
+
+class TestAnEntryThatWasMissing:
+    """Nodes lived and none of them had it: a deploy brings it back."""
+
+    def test_catches_up_nothing(self, ledgers):
+        node = ledgers.node()
+        before = register(node, "report")
+        ledgers.set_heartbeat("other", ledgers.now() + MAY_MISS + MINUTE)
+        ledgers.pass_time(1)
+        after = register(node, "report")
+        assert after.since > before.since
+        assert after.mark == before.mark
+
+    def test_is_not_missing_while_no_node_lives(self, ledgers):
+        before = register(ledgers.node(), "report")
+        ledgers.pass_time(1)
+        assert register(ledgers.node(), "report") == before
+
+    def test_is_not_missing_while_a_node_attends_to_it(self, ledgers):
+        node = ledgers.node()
+        before = register(node, "report")
+        ledgers.set_heartbeat("other", ledgers.now() + MAY_MISS)
+        ledgers.pass_time(MOMENT)
+        node.attend(["report"])
+        assert register(node, "report") == before
+
+    def test_is_not_judged_where_nothing_is_known_of_it(self, ledgers):
+        node = ledgers.node()
+        node.recover([Memory("report", ledgers.now() - MINUTE, 5, "every µs")])
+        ledgers.set_heartbeat("other", ledgers.now() + MAY_MISS + MINUTE)
+        assert register(node, "report").since == 5

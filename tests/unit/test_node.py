@@ -139,3 +139,30 @@ def test_a_recovery_in_a_rolling_deploy_skips_nothing_that_is_due(fleet):
         for each in (old, new):
             each.run()
     assert fleet.totals() == {"sent": 1}
+
+
+def test_an_entry_that_a_deploy_brings_back_catches_up_nothing(fleet):
+    first, without = fleet.add(), fleet.add()
+    first.put("a", Interval(7200 * SECOND), catch_up="all")
+    first.run()
+    without.put("other", Interval(60 * SECOND))
+    for _ in range(3 * 60):
+        fleet.advance(60)
+        without.run()
+    back = fleet.add()
+    back.put("a", Interval(7200 * SECOND), catch_up="all")
+    back.run()
+    assert "sent" not in {text for entry, text in back.outcomes() if entry == "a"}
+
+
+def test_entries_of_living_nodes_and_of_a_fleet_that_was_down_are_not_missing(fleet):
+    node = fleet.add()
+    node.put("a", Interval(7200 * SECOND), catch_up="all")
+    for _ in range(60):
+        fleet.advance(60)
+        node.run()
+    fleet.advance(3600)
+    late = fleet.add()
+    late.put("a", Interval(7200 * SECOND), catch_up="all")
+    late.run()
+    assert late.outcomes() == [("a", "sent")]

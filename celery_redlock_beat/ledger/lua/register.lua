@@ -1,18 +1,30 @@
 -- register: make entries known, and answer what the ledger holds of them.
 --
--- ARGV  4.. per entry: entry, fingerprint, again (0|1), run_on_start (0|1)
+-- KEYS  9 present   zset   entry → when a node that has it last said so, µs
+-- ARGV  4 how long an entry may be missing while nodes live, µs
+--       5.. per entry: entry, fingerprint, again (0|1), run_on_start (0|1)
 -- Answer  OK, then one text per entry: "mark since fence runs fingerprint"
 --
 -- Unknown entry         mark = since = now: nothing of the past is sent
 -- Other fingerprint     since = now, the mark stays: a changed timetable catches up nothing
 -- again                 the same, for an entry that was removed or disabled meanwhile
+-- missing               the same: nodes lived, and none of them had it (a deploy brings it back);
+--                       while no node lives, nothing goes missing
 -- run_on_start          a tick "now" is opened, unowned, its lease over, for whoever comes next;
 --                       once per entry ever registered, since only an unknown entry gets it
 
 if must_recover() then return answer('RECOVERING') end
 
+local present, may_miss = KEYS[9], tonumber(ARGV[4])
+local beat = tonumber(redis.call('ZREVRANGE', nodes, 0, 0, 'WITHSCORES')[2] or '0')
+
+local function was_missing(entry)
+  local seen = tonumber(redis.call('ZSCORE', present, entry) or '')
+  return seen and beat - seen > may_miss
+end
+
 local records = {}
-for i = 4, #ARGV, 4 do
+for i = 5, #ARGV, 4 do
   local entry, fingerprint, again, run_on_start = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local record = read_record(entry)
   if not record then
@@ -25,7 +37,8 @@ for i = 4, #ARGV, 4 do
       redis.call('HSET', marks, 'fence', int(last_fence))
     end
     write_record(entry, record)
-  elseif again == '1' or (record.fingerprint ~= fingerprint and record.fingerprint ~= '') then
+  elseif again == '1' or was_missing(entry)
+      or (record.fingerprint ~= fingerprint and record.fingerprint ~= '') then
     record.since, record.fingerprint = math.max(record.since, now), fingerprint
     write_record(entry, record)
   elseif record.fingerprint == '' then
@@ -33,6 +46,7 @@ for i = 4, #ARGV, 4 do
     record.fingerprint = fingerprint
     write_record(entry, record)
   end
+  redis.call('ZADD', present, int(now), entry)
   records[#records + 1] = redis.call('HGET', marks, 'e:' .. entry)
 end
 return answer('OK', records)
