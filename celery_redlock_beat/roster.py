@@ -6,13 +6,12 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from celery.beat import ScheduleEntry
-
-from celery_redlock_beat.entries import check_entry, doubts_about, is_storable
+from celery_redlock_beat.entry_checks import check_entry, doubts_about, is_storable
 from celery_redlock_beat.errors import EntryError
 from celery_redlock_beat.lateness import Policy, Slot
 from celery_redlock_beat.ticks import SECOND, shown
 from celery_redlock_beat.timetables import CeleryCrontab, Cron, Interval, Opaque, timetable_for
+from celery_redlock_beat.timetables.asked import Asked, own_is_due
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.settings import Settings
     from celery_redlock_beat.ticks import Timetable
-
-    IsDue = Callable[[ScheduleEntry], Any]
+    from celery_redlock_beat.timetables.asked import IsDue
 
 OURS = (CeleryCrontab, Cron, Interval, Opaque)
 SLICE = 1000
@@ -41,29 +39,6 @@ class _Known(NamedTuple):
     def looks_like(self, entry: RedlockEntry) -> bool:
         """Whether nothing seems to have changed; far cheaper than a timetable to compare."""
         return self.slot is not None and self.entry is entry and self.signs == _signs(entry)
-
-
-class _Asked:
-    """The schedule of an entry that a subclass, its own or the scheduler's, asks if it is due.
-
-    It is asked with the shared mark as ``last_run_at``, and at the ledger's time.
-    """
-
-    nowfun: Callable[[], Any] | None = None
-
-    def __init__(self, entry: ScheduleEntry, is_due: IsDue) -> None:
-        self._entry = entry
-        self._is_due = is_due
-
-    def is_due(self, last_run_at: Any) -> Any:
-        """Ask a copy: what plugins read from the entry does not change."""
-        entry = _copied(self._entry, last_run_at=last_run_at)
-        if self.nowfun and getattr(entry.schedule, "nowfun", None) is None:
-            entry.schedule = _copied(entry.schedule, nowfun=self.nowfun)
-        return self._is_due(entry)
-
-    def __repr__(self) -> str:
-        return f"{type(self._entry).__qualname__} {self._entry.schedule!r}"
 
 
 class Roster:
@@ -169,15 +144,15 @@ class Roster:
             self._doubted.pop(name, None)
 
     def _timetable(self, entry: RedlockEntry, known: _Known | None) -> Timetable | Opaque:
-        is_due = self._is_due or _own_is_due(entry)
+        is_due = self._is_due or own_is_due(entry)
         if known and known.slot and isinstance(known.slot.timetable, Opaque):
-            is_asked = isinstance(known.slot.timetable.schedule, _Asked)
+            is_asked = isinstance(known.slot.timetable.schedule, Asked)
             same_entry = known.entry is entry or not is_asked
             # Equal only to itself: made anew, it would look like a change.
             if same_entry and known.schedule is entry.schedule and is_asked == bool(is_due):
                 return known.slot.timetable
         timetable = timetable_for(entry.schedule, self.app)
-        return Opaque(_Asked(entry, is_due), self.app) if is_due else timetable
+        return Opaque(Asked(entry, is_due), self.app) if is_due else timetable
 
     def fault(self, error: EntryError) -> None:
         """Leave an entry out: say so once, or end the start if the settings are strict."""
@@ -214,16 +189,3 @@ def _signs(entry: RedlockEntry) -> tuple[Any, ...]:
 
 def _same(one: Slot, other: Slot) -> bool:
     return one.timetable == other.timetable and one.policy == other.policy
-
-
-def _own_is_due(entry: ScheduleEntry) -> IsDue | None:
-    if getattr(entry.is_due, "__func__", None) is ScheduleEntry.is_due:
-        return None
-    return lambda copy: copy.is_due()
-
-
-def _copied(given: Any, **changes: Any) -> Any:
-    # Not copy.copy(): Celery's __reduce__ leaves out what a subclass has added.
-    twin = object.__new__(type(given))
-    vars(twin).update(vars(given), **changes)
-    return twin

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import logging
-import time
-import traceback
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from celery.beat import ScheduleEntry, Scheduler
+from celery.beat import Scheduler
 
 from celery_redlock_beat.assembly import assemble, check, delivery_name
-from celery_redlock_beat.entries import RedlockEntry, canonical_name, check_fields, check_keys
-from celery_redlock_beat.errors import (
-    ConfigurationError,
-    EntryError,
-    LedgerError,
-    SettingError,
-)
+from celery_redlock_beat.complaints import Complaints
+from celery_redlock_beat.configured import ConfiguredEntries
+from celery_redlock_beat.definitions import Definitions
+from celery_redlock_beat.delivery.applying import apply_entry
+from celery_redlock_beat.entries import RedlockEntry
+from celery_redlock_beat.errors import ConfigurationError, LedgerError
 from celery_redlock_beat.observers.log import OutcomeLog
 from celery_redlock_beat.roster import Roster
-from celery_redlock_beat.settings import SHORTEST_POLL, Settings
+from celery_redlock_beat.setting_values import SHORTEST_POLL
+from celery_redlock_beat.settings import Settings
 from celery_redlock_beat.store.client import check_broker_url, locate
 from celery_redlock_beat.ticks import SECOND, SENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from celery import Celery
+    from celery.beat import ScheduleEntry
     from kombu import Producer
 
     from celery_redlock_beat.node import Node
     from celery_redlock_beat.ticks import Event, Micros
 
 DEFAULT_FILENAME = "celerybeat-schedule"
-SILENCE = 60.0
-"""Seconds before a failure of the same kind, in the same place, is logged again."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,12 +54,11 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self.node: Node | None = None
         overridden: Any = None if type(self).is_due is Scheduler.is_due else self.is_due
         self.roster = Roster(app, self.settings, self._put, self._discard, overridden)
+        self._definitions = Definitions(self._make, self.roster.fault)
+        self._configured = ConfiguredEntries(app, self._definitions, self.roster)
         self._follows_conf = False
         self._log = OutcomeLog()
-        self._from_conf: dict[str, Any] = {}
-        self._conf_names: dict[str, str] = {}
-        self._refused: Any = object()  # what was refused may be None
-        self._complained: dict[tuple[Any, ...], float] = {}
+        self._complaints = Complaints()
         filename = kwargs.get("schedule_filename")
         check_broker_url(app)  # here, since the banner would quote a part of its password
         if not lazy:
@@ -100,7 +95,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         try:
             wait = self._pass() / SECOND
         except Exception as exc:  # noqa: BLE001 - whatever it is, beat goes on
-            self._complain(exc)
+            self._complaints.tell(exc)
         finally:
             self._in_pass = False
         if self._closed_in_pass:
@@ -110,16 +105,6 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         # Celery's own setting may be anything, and must not make the loop spin.
         longest = max(SHORTEST_POLL, min(self.settings.poll, self.max_interval))
         return min(wait, longest)
-
-    def _complain(self, exc: Exception) -> None:
-        """Log what failed a pass, but not in each pass: the next one comes in half a second."""
-        last = traceback.extract_tb(exc.__traceback__)[-1]
-        kind, now = (type(exc), last.filename, last.lineno), time.monotonic()
-        if now < self._complained.get(kind, now):
-            logger.debug("This pass failed as before: %r", exc)
-            return
-        self._complained[kind] = now + SILENCE
-        logger.error("This pass failed; the next one goes on", exc_info=exc)
 
     def _pass(self) -> Micros:
         if self._follows_conf:
@@ -161,15 +146,12 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
     def update_from_dict(self, dict_: Mapping[str, Any]) -> None:
         """Add or replace entries; they are taken in with the next pass. A bad one is left out."""
         self.roster.must_compare_all = True
-        for name, fields in dict_.items():
-            entry = self._entry_from(name, fields, check_keys)
-            if entry:
-                self.schedule[entry.name] = entry
+        for entry in self._definitions.entries(dict_):
+            self.schedule[entry.name] = entry
 
     def merge_inplace(self, b: Mapping[str, Any]) -> None:
         """Make the schedule equal to ``b``; entries that stay keep their identity."""
-        wanted = [self._entry_from(name, fields, check_keys) for name, fields in b.items()]
-        entries = {entry.name: entry for entry in wanted if entry}
+        entries = {entry.name: entry for entry in self._definitions.entries(b)}
         for name in set(self.schedule) - set(entries):
             del self.schedule[name]
         for name, entry in entries.items():
@@ -184,28 +166,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
 
     def send(self, entry: ScheduleEntry, producer: Producer) -> None:
         """Send through Celery's own ``apply_entry``, and raise what that only logs."""
-        failures: list[Exception] = []
-        own = self.__dict__
-        replaced = own.get("apply_async")
-        apply_async = self.apply_async
-
-        def apply_and_tell(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return apply_async(*args, **kwargs)
-            except Exception as exc:
-                failures.append(exc)
-                raise
-
-        # On the instance and for this one call: apply_entry itself may be wrapped or overridden.
-        own["apply_async"] = apply_and_tell
-        try:
-            self.apply_entry(entry, producer=producer)
-        finally:
-            del own["apply_async"]
-            if replaced:
-                own["apply_async"] = replaced
-        if failures:
-            raise failures[0]
+        apply_entry(self, entry, producer)
 
     def _assemble(self) -> Node:
         node = assemble(
@@ -235,39 +196,11 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self._log(event)
 
     def _merge_conf(self) -> None:
-        """Follow ``beat_schedule``, to which ``add_periodic_task`` adds at any time."""
-        configured = self.app.conf.beat_schedule
-        if self._from_conf == configured or not self._can_follow(configured):
-            return
-        self.roster.must_compare_all = True
-        for name in set(self._from_conf) - set(configured):
-            self.roster.faults.pop(name, None)
-            self.schedule.pop(self._conf_names.pop(name, name), None)
-        for name, fields in configured.items():
-            if self._from_conf.get(name) is not fields:
-                entry = self._entry_from(name, fields, check_fields)
-                if entry:
-                    self._conf_names[name] = entry.name
-                    self._set(entry.name, entry)
-                else:
-                    self.schedule.pop(self._conf_names.pop(name, name), None)
-        self._from_conf = dict(configured)
-
-    def _can_follow(self, configured: Any) -> bool:
-        """Answer whether it is a schedule; if not, end the start, or leave all as it was."""
-        if isinstance(configured, Mapping):
-            return True
-        problem = SettingError(
-            "beat_schedule must be a dict of entries by name, as in "
-            "{'pulse': {'task': 'proj.pulse', 'schedule': 30}}, and is of type "
-            f"{type(configured).__name__}"
-        )
-        if self.roster.starting:
-            raise problem
-        if self._refused is not configured:
-            self._refused = configured
-            logger.error("The schedule stays as it was: %s", problem)
-        return False
+        for name, entry in self._configured.changes():
+            if entry:
+                self._set(name, entry)
+            else:
+                self.schedule.pop(name, None)
 
     def _set(self, name: str, entry: RedlockEntry) -> None:
         self.roster.must_compare_all = True
@@ -276,17 +209,5 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         else:
             self.schedule[name] = entry
 
-    def _entry_from(
-        self, name: str, fields: Any, check: Callable[[str, Any], None]
-    ) -> RedlockEntry | None:
-        try:
-            if isinstance(fields, ScheduleEntry):
-                return cast("RedlockEntry", self._maybe_entry(name, fields))
-            name = canonical_name(name, fields)
-            check(name, fields)
-            return cast("RedlockEntry", self._maybe_entry(name, fields))
-        except EntryError as exc:
-            self.roster.fault(exc)
-        except Exception as exc:  # noqa: BLE001 - one bad entry does not stop the others
-            self.roster.fault(EntryError(name, str(exc)))
-        return None
+    def _make(self, name: str, fields: Any) -> RedlockEntry:
+        return cast("RedlockEntry", self._maybe_entry(name, fields))

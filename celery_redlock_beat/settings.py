@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import difflib
 import logging
-import re
 from dataclasses import dataclass, fields
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 from celery_redlock_beat.errors import SettingError
+from celery_redlock_beat.setting_values import (
+    checked,
+    mask,
+    one_of,
+    parse_flag,
+    parse_namespace,
+    parse_poll,
+    parse_seconds,
+    parse_some_seconds,
+    parse_url,
+)
 from celery_redlock_beat.ticks import CATCH_UP
 
 if TYPE_CHECKING:
@@ -23,8 +32,18 @@ if TYPE_CHECKING:
 
 PREFIX = "redlock_beat_"
 NAMELESS = "celery"
-LONGEST = 10 * 365.25 * 86400  # ten years: more is a wrong unit
-SHORTEST_POLL = 0.01  # a pass asks Redis: more often would spin
+PARSERS: dict[str, Callable[[object], Any]] = {
+    "url": parse_url,
+    "namespace": parse_namespace,
+    "delivery": one_of("auto", "at_most_once"),
+    "lease": parse_some_seconds,
+    "socket_timeout": parse_some_seconds,
+    "poll": parse_poll,
+    "hold_down": parse_some_seconds,
+    "catch_up": one_of(*CATCH_UP),
+    "catch_up_window": parse_some_seconds,
+    "strict": parse_flag,
+}
 
 logger = logging.getLogger(__name__)
 _told_nameless: WeakSet[Any] = WeakSet()
@@ -54,7 +73,7 @@ class Settings:
     def from_app(cls, app: Celery) -> Settings:
         """Read the configuration of ``app``; raise ``SettingError`` for what cannot work."""
         found = _find(app)
-        values = {name: _checked(key, value, PARSERS[name]) for name, (key, value) in found.items()}
+        values = {name: checked(key, value, PARSERS[name]) for name, (key, value) in found.items()}
         if values.get("namespace") is None:
             values["namespace"] = _name_of(app)
         if "hold_down" not in values:
@@ -62,7 +81,7 @@ class Settings:
             values["hold_down"] = max(_DEFAULTS["hold_down"], 2 * noticed)
         deadline = app.conf.get("beat_cron_starting_deadline")
         if deadline is not None:
-            deadline = _checked("beat_cron_starting_deadline", deadline, _seconds)
+            deadline = checked("beat_cron_starting_deadline", deadline, parse_seconds)
         return cls(**values, cron_starting_deadline=deadline)
 
     def __post_init__(self) -> None:
@@ -85,25 +104,6 @@ class Settings:
         shown = {each.name: getattr(self, each.name) for each in fields(self)}
         shown["url"] = self.url and mask(self.url)
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
-
-
-def mask(url: str) -> str:
-    """Return a URL, or Sentinel's list of them, without its passwords.
-
-    A password may hold any separator unescaped, so what might belong to one is hidden with it.
-    """
-    if "://" not in url:
-        return "***"
-    return "".join(_mask_one(part) for part in re.split(r"(?<=[;,])(?=\s*[\w+.-]+://)", url))
-
-
-def _mask_one(url: str) -> str:
-    scheme, _, rest = url.partition("://")
-    secret, at, place = rest.rpartition("@")
-    user, colon, _ = secret.partition(":")
-    shown = f"{user}:***" if colon else "***"
-    place = re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token)[^=&]*=)[^&;,]*", r"\1***", place)
-    return f"{scheme}://{shown if at else ''}{at}{place}"
 
 
 def _find(app: Celery) -> dict[str, tuple[str, Any]]:
@@ -151,7 +151,7 @@ def _name_of(app: Celery) -> str:
     """Return the app's own name as its namespace; tell an app without one, once."""
     if app.main and app.main != "__main__":
         key = f"{PREFIX}namespace (by default the app's name)"
-        return str(_checked(key, app.main, _namespace))
+        return str(checked(key, app.main, parse_namespace))
     app = getattr(app, "_get_current_object", lambda: app)()  # a proxy cannot be remembered weakly
     if app not in _told_nameless:
         _told_nameless.add(app)
@@ -164,90 +164,4 @@ def _name_of(app: Celery) -> str:
     return NAMELESS
 
 
-def _checked(key: str, value: object, parse: Callable[[object], Any]) -> Any:
-    try:
-        return parse(value)
-    except ValueError as problem:
-        raise SettingError(f"{key} = {_shown(value, secret=parse is _url)} {problem}") from None
-
-
-def _shown(value: object, *, secret: bool) -> str:
-    if isinstance(value, str):
-        return repr(mask(value)) if secret or "://" in value else repr(value)
-    return f"<{type(value).__name__}>" if secret else repr(value)
-
-
-def _url(value: object) -> str | None:
-    if value is None or (isinstance(value, str) and re.fullmatch(r"[\w+.-]+://\S*", value)):
-        return value
-    raise ValueError("is no URL: write one such as 'redis://host:6379/0', or leave it out")
-
-
-def _namespace(value: object) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value:
-        raise ValueError("is no name: write a text such as 'shop', or leave it out")
-    if any(each in "{}" or each.isspace() or not each.isprintable() for each in value):
-        raise ValueError(
-            "may not contain braces, spaces or control characters: write one such as 'shop'"
-        )
-    return value
-
-
-def _seconds(value: object) -> float:
-    if isinstance(value, timedelta):
-        value = value.total_seconds()
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("is no duration: give seconds as a number, or a timedelta")  # noqa: TRY004
-    if not 0 <= value <= LONGEST:
-        raise ValueError("is out of range: give a duration between 0 and ten years")
-    return float(value)
-
-
-def _some_seconds(value: object) -> float:
-    if not (seconds := _seconds(value)):
-        raise ValueError("is no time at all: give a duration of more than 0 seconds")
-    return seconds
-
-
-def _poll(value: object) -> float:
-    if (seconds := _some_seconds(value)) < SHORTEST_POLL:
-        raise ValueError(f"keeps a processor busy: give at least {SHORTEST_POLL:g} seconds")
-    return seconds
-
-
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError("is neither True nor False: write one of them, without quotes")
-
-
-def _one_of(*allowed: str) -> Callable[[object], str]:
-    def parse(value: object) -> str:
-        if isinstance(value, str) and value in allowed:
-            return value
-        near = difflib.get_close_matches(str(value).lower(), allowed, n=1)
-        hint = (
-            f"did you mean {near[0]!r}?"
-            if near
-            else f"write one of {', '.join(map(repr, allowed))}"
-        )
-        raise ValueError(f"is not understood: {hint}")
-
-    return parse
-
-
-PARSERS: dict[str, Callable[[object], Any]] = {
-    "url": _url,
-    "namespace": _namespace,
-    "delivery": _one_of("auto", "at_most_once"),
-    "lease": _some_seconds,
-    "socket_timeout": _some_seconds,
-    "poll": _poll,
-    "hold_down": _some_seconds,
-    "catch_up": _one_of(*CATCH_UP),
-    "catch_up_window": _some_seconds,
-    "strict": _flag,
-}
 _DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from celery import current_task
 
+from celery_redlock_beat.copies import shallow_copy
+
 if TYPE_CHECKING:
     from celery.beat import ScheduleEntry
 
@@ -48,7 +50,7 @@ def message_for(
     options = dict(entry.options or {})
     options["task_id"] = task_id_of(entry, grant.tick, namespace)
     options["headers"] = _headers(options.get("headers"), grant, passed_over)
-    copy = _copy(entry)
+    copy = shallow_copy(entry)
     copy.options = options
     copy.args = _copy_container(entry.args)
     copy.kwargs = _copy_container(entry.kwargs)
@@ -94,14 +96,6 @@ def _headers(given: Any, grant: Grant, passed_over: int) -> dict[str, Any]:
         ATTEMPT: grant.attempt,
         PASSED_OVER: passed_over,
     }
-
-
-def _copy(entry: ScheduleEntry) -> ScheduleEntry:
-    # Not copy.copy(): Celery's __reduce__ rebuilds an entry without its app and without what a
-    # subclass has added.
-    twin = object.__new__(type(entry))
-    twin.__dict__.update(vars(entry))
-    return twin
 
 
 def _copy_container(value: Any) -> Any:

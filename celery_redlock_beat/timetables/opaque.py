@@ -10,6 +10,7 @@ import datetime as dt
 import math
 from typing import Any
 
+from celery_redlock_beat.copies import shallow_copy
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.ticks import SECOND, Micros, to_datetime
 
@@ -90,11 +91,9 @@ class Opaque:
 def _clone(schedule: Any) -> Any:
     """Return a shallow copy that did not run the constructor, or ``None`` if there can be none."""
     try:
-        clone = object.__new__(type(schedule))
-        vars(clone).update(vars(schedule))
+        return shallow_copy(schedule)
     except TypeError:  # slots, or a type of an extension module
         return _copied(schedule)
-    return clone
 
 
 def _copied(schedule: Any) -> Any:

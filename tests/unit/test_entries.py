@@ -8,14 +8,9 @@ from celery import Celery
 from celery.schedules import crontab
 
 from celery_redlock_beat import cron
-from celery_redlock_beat.entries import (
-    OPTIONS,
-    RedlockEntry,
-    canonical_name,
-    check_entry,
-    check_fields,
-    doubts_about,
-)
+from celery_redlock_beat.entries import RedlockEntry
+from celery_redlock_beat.entry_checks import OPTIONS, check_entry, check_fields, doubts_about
+from celery_redlock_beat.entry_names import canonical_name
 from celery_redlock_beat.errors import ConfigurationError, EntryError
 
 

@@ -427,8 +427,8 @@ class TestTick:
         for _ in range(5):
             scheduler.tick()
         assert caplog.text.count("This pass failed") == 1
-        monkeypatch.setattr("celery_redlock_beat.scheduler.SILENCE", 0)
-        scheduler._complained.clear()
+        monkeypatch.setattr("celery_redlock_beat.complaints.SILENCE", 0)
+        scheduler._complaints._silent_until.clear()
         scheduler.tick()
         scheduler.tick()
         assert caplog.text.count("This pass failed") == 3

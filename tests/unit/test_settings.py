@@ -8,7 +8,8 @@ import pytest
 from celery import Celery
 
 from celery_redlock_beat.errors import SettingError
-from celery_redlock_beat.settings import PARSERS, Settings, mask
+from celery_redlock_beat.setting_values import mask
+from celery_redlock_beat.settings import PARSERS, Settings
 
 URL = "redis://ledger/3"
 

@@ -1,0 +1,123 @@
+"""What a setting's value may be, and how it is shown; which settings there are is not known here.
+
+A parser takes any object. It returns the value to use, or raises ``ValueError`` with what is wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from celery_redlock_beat.errors import SettingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST = 10 * 365.25 * 86400  # ten years: more is a wrong unit
+SHORTEST_POLL = 0.01  # a pass asks Redis: more often would spin
+
+
+def checked(key: str, value: object, parse: Callable[[object], Any]) -> Any:
+    """Return a setting's value as its parser takes it; raise ``SettingError`` with its key."""
+    try:
+        return parse(value)
+    except ValueError as problem:
+        raise SettingError(
+            f"{key} = {_shown(value, secret=parse is parse_url)} {problem}"
+        ) from None
+
+
+def parse_url(value: object) -> str | None:
+    """Take a URL of any scheme, or none."""
+    if value is None or (isinstance(value, str) and re.fullmatch(r"[\w+.-]+://\S*", value)):
+        return value
+    raise ValueError("is no URL: write one such as 'redis://host:6379/0', or leave it out")
+
+
+def parse_namespace(value: object) -> str | None:
+    """Take a text that can be a part of a key, or none."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise ValueError("is no name: write a text such as 'shop', or leave it out")
+    if any(each in "{}" or each.isspace() or not each.isprintable() for each in value):
+        raise ValueError(
+            "may not contain braces, spaces or control characters: write one such as 'shop'"
+        )
+    return value
+
+
+def parse_seconds(value: object) -> float:
+    """Take seconds as a number, or a timedelta, of no more than ten years."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("is no duration: give seconds as a number, or a timedelta")  # noqa: TRY004
+    if not 0 <= value <= LONGEST:
+        raise ValueError("is out of range: give a duration between 0 and ten years")
+    return float(value)
+
+
+def parse_some_seconds(value: object) -> float:
+    """Take a duration of more than 0 seconds."""
+    if not (seconds := parse_seconds(value)):
+        raise ValueError("is no time at all: give a duration of more than 0 seconds")
+    return seconds
+
+
+def parse_poll(value: object) -> float:
+    """Take a duration that does not make the loop spin."""
+    if (seconds := parse_some_seconds(value)) < SHORTEST_POLL:
+        raise ValueError(f"keeps a processor busy: give at least {SHORTEST_POLL:g} seconds")
+    return seconds
+
+
+def parse_flag(value: object) -> bool:
+    """Take True or False, and nothing that only looks like one of them."""
+    if isinstance(value, bool):
+        return value
+    raise ValueError("is neither True nor False: write one of them, without quotes")
+
+
+def one_of(*allowed: str) -> Callable[[object], str]:
+    """Return the parser that takes one of these texts."""
+
+    def parse(value: object) -> str:
+        if isinstance(value, str) and value in allowed:
+            return value
+        near = difflib.get_close_matches(str(value).lower(), allowed, n=1)
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"write one of {', '.join(map(repr, allowed))}"
+        )
+        raise ValueError(f"is not understood: {hint}")
+
+    return parse
+
+
+def mask(url: str) -> str:
+    """Return a URL, or Sentinel's list of them, without its passwords.
+
+    A password may hold any separator unescaped, so what might belong to one is hidden with it.
+    """
+    if "://" not in url:
+        return "***"
+    return "".join(_mask_one(part) for part in re.split(r"(?<=[;,])(?=\s*[\w+.-]+://)", url))
+
+
+def _mask_one(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    secret, at, place = rest.rpartition("@")
+    user, colon, _ = secret.partition(":")
+    shown = f"{user}:***" if colon else "***"
+    place = re.sub(r"(?i)([?&][^=&]*(?:pass|secret|token)[^=&]*=)[^&;,]*", r"\1***", place)
+    return f"{scheme}://{shown if at else ''}{at}{place}"
+
+
+def _shown(value: object, *, secret: bool) -> str:
+    if isinstance(value, str):
+        return repr(mask(value)) if secret or "://" in value else repr(value)
+    return f"<{type(value).__name__}>" if secret else repr(value)
