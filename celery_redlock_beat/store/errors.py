@@ -128,7 +128,7 @@ MEANINGS: dict[str, Meaning] = {
 TEXTS: dict[str, str] = {
     r"\bOOM\b": "OOM",
     r"\bREADONLY\b": "READONLY",
-    r"\bNOPERM\b|[Tt]his user has no permissions|The user executing the script": "NOPERM",
+    r"\bNOPERM\b|has no permissions|The user executing the script|ACL failure in": "NOPERM",
     r"\b(?:NOAUTH|WRONGPASS)\b|[Aa]uthentication required|invalid password": "AUTH",
     r"AUTH.* called without any password configured": "AUTH",
     # What a server that wants a password says of a long command before it has heard one.

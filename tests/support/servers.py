@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import redis
 
 from celery_redlock_beat.testing.server import (
+    TEST_ORDER,
     Server,
     ServerNotFound,
     find_server,
@@ -22,6 +23,8 @@ from support.rabbitmq import RabbitMQ
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from celery_redlock_beat.testing.binaries import Place
 
 __all__ = [
     "RabbitMQ",
@@ -48,10 +51,10 @@ sentinel parallel-syncs {service} 1
 """
 
 
-def have_server() -> bool:
-    """Tell whether there is a Redis or Valkey server to start."""
+def have_server(order: Sequence[Place] = TEST_ORDER) -> bool:
+    """Tell whether there is a Redis or Valkey server to start, in one of these places."""
     try:
-        find_server()
+        find_server(order)
     except ServerNotFound:
         return False
     return True

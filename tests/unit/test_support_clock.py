@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from celery_redlock_beat.testing.binaries import find_server
 from support.clock import ShiftedClock, can_shift
 from support.nodes import BeatNode, write_project
 from support.requirements import require
@@ -80,8 +81,10 @@ def test_two_processes_have_two_clocks():
 
 
 def test_a_redis_server_has_the_clock(clock):
-    require("redis-server", have_server())
-    with Server(env=clock.env) as server, server.client() as client:
+    # The bundled binary is linked statically: nothing can be preloaded into it.
+    require("redis-server on PATH", have_server(("path",)))
+    binary = find_server(("path",))
+    with Server(env=clock.env, binary=binary) as server, server.client() as client:
         for seconds in (7200, -7200):
             clock.set(seconds)
             assert client.time()[0] - time.time() == pytest.approx(seconds, abs=2)
