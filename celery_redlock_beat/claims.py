@@ -46,7 +46,7 @@ class Claims:
         self.unregistered: dict[str, Registration] = {}
         self.marks: dict[str, Micros] = {}
         self._unattended: deque[str] = deque()
-        self._attend_at: Micros = 0
+        self._attend_at: Micros | None = None
         self._next_deadline: Micros | None = None
 
     def register(self) -> None:
@@ -64,6 +64,8 @@ class Claims:
     def attend(self) -> None:
         """Tell now and then which entries this node has, so that they do not go missing."""
         now = self.clock.monotonic()
+        if self._attend_at is None:
+            self._attend_at = now + ATTEND_EVERY  # they have just been registered
         if now >= self._attend_at:
             self._attend_at = now + ATTEND_EVERY
             self._unattended = deque(slot.name for slot in self.due)

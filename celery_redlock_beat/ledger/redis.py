@@ -6,7 +6,7 @@ import os
 from functools import cache
 from hashlib import sha1
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from redis.exceptions import NoScriptError, RedisError
@@ -17,20 +17,16 @@ from celery_redlock_beat.ledger import (
     MAY_MISS,
     MOST_PER_CALL,
     SETTLED_KEPT,
-    Answer,
     Claimed,
     Closing,
-    Grant,
-    Orphan,
-    Record,
     Recovery,
-    Verdict,
+    wire,
 )
 from celery_redlock_beat.store.errors import unavailable
-from celery_redlock_beat.ticks import SECOND, Tick
+from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from redis import Redis
 
@@ -38,14 +34,14 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ledger import (
         Ask,
         Command,
+        Grant,
         Memory,
+        Record,
         Registration,
         Release,
         Settlement,
     )
     from celery_redlock_beat.ticks import Micros, Reason
-
-T = TypeVar("T")
 
 KEYS = ("marks", "open", "grants", "settled", "totals", "paused", "nodes", "heard")
 MOST_MEMORIES = 500
@@ -114,15 +110,15 @@ class RedisLedger:
     def register(self, registrations: Sequence[Registration]) -> list[Record]:
         """Make entries known, and answer their records in the same order."""
         records: list[Record] = []
-        for chunk in _chunks(registrations, MOST_PER_CALL):
+        for chunk in wire.chunks(registrations, MOST_PER_CALL):
             fields = [(r.entry, r.fingerprint, int(r.again), int(r.run_on_start)) for r in chunk]
-            (texts,) = self._call("register", [MAY_MISS, *_flat(fields)], keys=[self._present])
-            records += [_record(r.entry, text) for r, text in zip(chunk, texts, strict=True)]
+            (texts,) = self._call("register", [MAY_MISS, *wire.flat(fields)], keys=[self._present])
+            records += [wire.record(r.entry, text) for r, text in zip(chunk, texts, strict=True)]
         return records
 
     def attend(self, entries: Sequence[str]) -> None:
         """Tell that this node still has these entries."""
-        for chunk in _chunks(entries, MOST_PER_CALL):
+        for chunk in wire.chunks(entries, MOST_PER_CALL):
             self._call("attend", list(chunk), keys=[self._present])
 
     def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
@@ -132,12 +128,12 @@ class RedisLedger:
             for a in asks
         ]
         answers, orphans, next_cursor, deadline = self._call(
-            "claim", [self._lease, cursor, MOST_PER_CALL, *_flat(fields)]
+            "claim", [self._lease, cursor, MOST_PER_CALL, *wire.flat(fields)]
         )
         return Claimed(
             self._told,
-            [_answer(ask.tick, told) for ask, told in zip(asks, answers, strict=True)],
-            [_orphan(told) for told in orphans],
+            [wire.answer(ask.tick, told) for ask, told in zip(asks, answers, strict=True)],
+            [wire.orphan(told) for told in orphans],
             int(next_cursor),
             int(deadline) if deadline else None,
         )
@@ -145,10 +141,12 @@ class RedisLedger:
     def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
         """Close open ticks with their outcomes, counting what was passed over."""
         closings: list[Closing] = []
-        for chunk in _chunks(settlements, MOST_PER_CALL):
-            fields = [(*_proof(s.grant), s.outcome.text, *_counted(s.passed)) for s in chunk]
-            (told,) = self._call("settle", [self._keep, *_flat(fields)])
-            closings += [Closing(_text(closing)) for closing in told]
+        for chunk in wire.chunks(settlements, MOST_PER_CALL):
+            fields = [
+                (*wire.proof(s.grant), s.outcome.text, *wire.counted(s.passed)) for s in chunk
+            ]
+            (told,) = self._call("settle", [self._keep, *wire.flat(fields)])
+            closings += [Closing(wire.text(closing)) for closing in told]
         return closings
 
     def enqueue(
@@ -159,25 +157,25 @@ class RedisLedger:
             "enqueue",
             [
                 self._keep,
-                *_proof(grant),
-                *_counted(passed),
-                *_flat((command.name, command.argument) for command in commands),
+                *wire.proof(grant),
+                *wire.counted(passed),
+                *wire.flat((command.name, command.argument) for command in commands),
             ],
             keys=[command.key for command in commands],
         )
-        if _text(told[0]) == "WRONGTYPE":
-            msg = f"the key {_text(told[1])!r} of its queue is not a list; delete or rename it"
+        if wire.text(told[0]) == "WRONGTYPE":
+            msg = f"the key {wire.text(told[1])!r} of its queue is not a list; delete or rename it"
             raise DeliveryImpossible(msg)
-        return Closing(_text(told[0]))
+        return Closing(wire.text(told[0]))
 
     def release(self, grants: Sequence[Grant], back_off: Micros, why: Release) -> None:
         """Give grants back: the ticks stay open, without an owner, until the back-off ends."""
-        for chunk in _chunks(grants, MOST_PER_CALL):
-            self._call("release", [back_off, str(why), *_flat(map(_proof, chunk))])
+        for chunk in wire.chunks(grants, MOST_PER_CALL):
+            self._call("release", [back_off, str(why), *wire.flat(map(wire.proof, chunk))])
 
     def recover(self, memories: Sequence[Memory]) -> Recovery:
         """Push what this node remembers; marks and fences rise to the maximum."""
-        chunks = list(_chunks(memories, MOST_MEMORIES)) or [()]
+        chunks = list(wire.chunks(memories, MOST_MEMORIES)) or [()]
         refused: list[str] = []
         epochs: set[str] = set()
         wait = "0"
@@ -186,11 +184,11 @@ class RedisLedger:
             last = int(number == len(chunks))
             told = self._call(
                 "recover",
-                [uuid4().hex, self._hold_down, HEARTBEAT_ALIVE, last, *_flat(fields)],
+                [uuid4().hex, self._hold_down, HEARTBEAT_ALIVE, last, *wire.flat(fields)],
             )
-            epochs.add(_text(told[0]))
+            epochs.add(wire.text(told[0]))
             wait = told[1]
-            refused += [_text(entry) for entry in told[2]]
+            refused += [wire.text(entry) for entry in told[2]]
         if len(epochs) > 1:
             # Another recovery began between two chunks: what went before counts for nothing.
             return self.recover(memories)
@@ -214,7 +212,7 @@ class RedisLedger:
         status, told, fence, *rest = list(reply)
         self._told = int(told)
         self._clock.observe(asked, self._clock.monotonic(), int(told))
-        if _text(status) == "RECOVERING":
+        if wire.text(status) == "RECOVERING":
             raise LedgerRecovering(verb)
         self.fence = max(self.fence, int(fence))
         return rest
@@ -226,42 +224,3 @@ class RedisLedger:
             self.epoch = "-"
             self._client = self._connect()
         return self._client
-
-
-def _chunks(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def _flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
-    return [value for row in rows for value in row]
-
-
-def _proof(grant: Grant) -> tuple[str, Micros, int]:
-    return grant.tick.entry, grant.tick.at, grant.fence
-
-
-def _counted(passed: Mapping[Reason, int]) -> list[Any]:
-    return [len(passed), *_flat((str(reason), number) for reason, number in passed.items())]
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
-
-
-def _record(entry: str, told: bytes) -> Record:
-    mark, since, fence, runs, fingerprint = _text(told).split(" ", 4)
-    return Record(entry, int(mark), int(since), int(fence), int(runs), fingerprint)
-
-
-def _answer(tick: Tick, told: list[bytes]) -> Answer:
-    verdict, mark, wait, *granted = told
-    grant = None
-    if granted:
-        fence, attempt, previous, deadline, waited = map(int, granted)
-        grant = Grant(tick, fence, attempt, previous, deadline, waited=bool(waited))
-    return Answer(tick, Verdict(_text(verdict)), int(mark), int(wait), grant)
-
-
-def _orphan(told: list[bytes]) -> Orphan:
-    entry, tick, free_since, attempt = told
-    return Orphan(Tick(_text(entry), int(tick)), int(free_since), int(attempt))

@@ -1,10 +1,15 @@
 -- attend: tell that this node still has these entries, so that they do not go missing.
 --
 -- KEYS  9 present   zset   entry → when a node that has it last said so, µs
--- ARGV  4.. entries
+-- ARGV  4.. entries, one at least
 -- Answer  OK
 
 if must_recover() then return answer('RECOVERING') end
 
-for i = 4, #ARGV do redis.call('ZADD', KEYS[9], int(now), ARGV[i]) end
+local pairs_to_add = {}
+for i = 4, #ARGV do
+  pairs_to_add[#pairs_to_add + 1] = int(now)
+  pairs_to_add[#pairs_to_add + 1] = ARGV[i]
+end
+redis.call('ZADD', KEYS[9], unpack(pairs_to_add))
 return answer('OK')
