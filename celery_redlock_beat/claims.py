@@ -77,7 +77,8 @@ class Claims:
 
     def attend_soon(self) -> None:
         """Tell it anew with the next pass: the ledger was away, or it may have forgotten."""
-        self._attend_at = 0
+        if self._attend_at is not None:
+            self._attend_at = 0
 
     def claim(self, room: int, *, can_send: bool) -> bool:
         """Ask for at most about ``room`` ticks; return whether more may be waiting."""

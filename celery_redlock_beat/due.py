@@ -29,12 +29,11 @@ PAUSED_PAUSE: Micros = SECOND
 
 @dataclass(slots=True)
 class _Group:
-    """The entries on one timetable, and what it last answered: its newest tick and its next."""
+    """The entries on one timetable, and the newest tick that it answered."""
 
     timetable: Timetable | Opaque
     members: dict[str, None] = field(default_factory=dict)
     newest: Micros | None = None
-    next: Micros = 0
 
 
 class DueQueue:
@@ -147,18 +146,18 @@ class DueQueue:
                 continue
             self._pending |= group.members
             if not isinstance(group.timetable, Opaque):
-                self._look(group, group.timetable, now)
-                self._push(group.next, group)
+                self._push(self._look(group, group.timetable, now), group)
 
-    def _look(self, group: _Group, timetable: Timetable, now: Micros) -> None:
-        group.newest, group.next = None, now + FAULT_PAUSE
+    def _look(self, group: _Group, timetable: Timetable, now: Micros) -> Micros:
+        """Find a group's newest tick; return the instant at which to look again."""
+        group.newest = None
         try:
             group.newest = timetable.latest_until(now)
             following = timetable.next_after(now)
         except Exception as exc:  # noqa: BLE001 - a schedule is user code: it must not stop others
             self._fault(list(group.members), exc, now)
-        else:
-            group.next = following if following is not None else now + 365 * 86_400 * SECOND
+            return now + FAULT_PAUSE
+        return following if following is not None else now + 365 * 86_400 * SECOND
 
     def _wanted(self, slot: Slot, now: Micros, most: int) -> list[Ask]:
         try:

@@ -148,14 +148,3 @@ class Timetable(Protocol):
 
     def count_between(self, after: Micros, before: Micros) -> Count:
         """Count the instants strictly between two moments: exactly, or up to ``COUNT_LIMIT``."""
-
-
-class OpaqueTimetable(Protocol):
-    """A schedule that only knows whether it is due since its last run; its mark is its memory."""
-
-    @property
-    def fingerprint(self) -> str:
-        """A short text that changes when the schedule does, as far as that can be seen."""
-
-    def check(self, last: Micros, now: Micros) -> tuple[bool, Micros]:
-        """Return whether a run is due after ``last``, and the instant at which to look again."""

@@ -12,7 +12,7 @@ from celery_redlock_beat.dispatch import Dispatcher
 from celery_redlock_beat.due import DueQueue
 from celery_redlock_beat.entries import RedlockEntry
 from celery_redlock_beat.lateness import Policy, Slot
-from celery_redlock_beat.ledger import Closing, Command
+from celery_redlock_beat.ledger import Ask, Closing, Command
 from celery_redlock_beat.ledger.memory import MemoryLedger
 from celery_redlock_beat.ledger.memory_server import MemoryServer
 from celery_redlock_beat.node import Node
@@ -87,6 +87,10 @@ class FakeNode:
     def put(self, name: str, timetable=None, **policy) -> None:
         self.entries[name] = RedlockEntry(name=name, task="tasks.ping", schedule=60)
         self.node.put(Slot(name, timetable or Interval(SECOND), Policy(**policy)))
+
+    def claim_only(self, tick: Tick) -> None:
+        """Claim a tick and do nothing with it, as a node that dies then."""
+        self.dispatcher.ledger.claim([Ask(tick, tick.at)])
 
     def remove(self, name: str) -> None:
         self.entries.pop(name)

@@ -11,7 +11,7 @@ from celery_redlock_beat.errors import (
     DeliveryImpossible,
     LedgerUnavailable,
 )
-from celery_redlock_beat.ledger import Answer, Ask, Verdict
+from celery_redlock_beat.ledger import Answer, Verdict
 from celery_redlock_beat.orphans import FORLORN_AFTER, MOST_ATTEMPTS
 from celery_redlock_beat.ticks import SECOND, Tick
 from celery_redlock_beat.timetables.interval import Interval
@@ -122,7 +122,7 @@ def test_a_tick_whose_node_died_is_sent_by_another_with_the_same_id(fleet):
         each.run()
     fleet.advance(1)
     tick = Tick("a", START + SECOND)
-    dying.dispatcher.ledger.claim([Ask(tick, tick.at)])
+    dying.claim_only(tick)
     other.run()
     assert other.events == []
     fleet.advance(LEASE / SECOND)
@@ -139,7 +139,7 @@ def test_an_orphan_is_sent_even_if_later_ticks_were_sent_meanwhile(fleet):
         each.put("a")
         each.run()
     fleet.advance(1)
-    dying.dispatcher.ledger.claim([Ask(Tick("a", fleet.now), fleet.now)])
+    dying.claim_only(Tick("a", fleet.now))
     for _ in range(7):
         fleet.advance(1)
         other.run()
@@ -153,7 +153,7 @@ def test_an_orphan_of_an_entry_that_nobody_has_is_settled_in_the_end(fleet):
     dying.run()
     other.run()
     fleet.advance(1)
-    dying.dispatcher.ledger.claim([Ask(Tick("gone", fleet.now), fleet.now)])
+    dying.claim_only(Tick("gone", fleet.now))
     live(fleet, other, (FORLORN_AFTER + 1) * LEASE / SECOND - 1)
     assert fleet.totals() == {}
     live(fleet, other, 2)
@@ -167,7 +167,7 @@ def test_a_time_in_which_nobody_could_send_makes_no_orphan_forlorn(fleet):
     other.run()
     fleet.advance(1)
     tick = Tick("gone", fleet.now)
-    dying.dispatcher.ledger.claim([Ask(tick, tick.at)])
+    dying.claim_only(tick)
     other.delivery.is_ready = False
     live(fleet, other, 100)
     other.delivery.is_ready = True
@@ -436,7 +436,7 @@ def test_orphans_and_a_slow_broker_cost_a_backlog_nothing(fleet):
         each.run()
     other.delivery.before = lambda _tick: fleet.advance(2)
     fleet.advance(3600)
-    dying.dispatcher.ledger.claim([Ask(Tick("b", START + 3600 * SECOND), 0)])
+    dying.claim_only(Tick("b", START + 3600 * SECOND))
     fleet.advance(6)
     other.run()
     due = (fleet.now - START) // (10 * SECOND)
@@ -541,7 +541,7 @@ def test_a_clock_of_the_server_that_is_set_back_stops_nothing_for_long(fleet):
         each.put("opaque", Opaque(AlwaysDue()))
         each.run()
     live(fleet, node, 3)
-    dead.dispatcher.ledger.claim([Ask(Tick("b", fleet.now), fleet.now)])
+    dead.claim_only(Tick("b", fleet.now))
     fleet.server_shift -= 1800 * SECOND
     node.put("b", Interval(2 * SECOND))
     live(fleet, node, 4)
@@ -599,7 +599,7 @@ def test_a_mark_that_was_answered_for_an_entry_that_is_gone_here_is_remembered(f
     dying.run()
     other.run()
     fleet.advance(1)
-    dying.dispatcher.ledger.claim([Ask(Tick("gone", fleet.now), fleet.now)])
+    dying.claim_only(Tick("gone", fleet.now))
     live(fleet, other, (FORLORN_AFTER + 2) * LEASE / SECOND)
     assert other.dispatcher.claims.marks["gone"] == START + SECOND
 
