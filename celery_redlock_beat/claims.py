@@ -6,28 +6,29 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from celery_redlock_beat.alarms import TOLERATED, Alarms
 from celery_redlock_beat.due import PAUSED_PAUSE
-from celery_redlock_beat.ledger import MAY_MISS, MOST_PER_CALL, Memory, Registration, Verdict
+from celery_redlock_beat.ledger import MAY_MISS, MOST_PER_CALL, Registration, Verdict
 from celery_redlock_beat.orphans import Orphans
+from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.hand import Hand
-    from celery_redlock_beat.ledger import Answer, Ask, Claimed, Ledger
+    from celery_redlock_beat.ledger import Answer, Ask, Claimed, Doubt, Ledger
     from celery_redlock_beat.ticks import Micros
+    from celery_redlock_beat.witness import Witness
 
 
 ATTEND_EVERY: Micros = MAY_MISS // 4
+UNREADABLE_PAUSE: Micros = 30 * SECOND
 
 
 class Claims:
-    """What this node asks of the ledger, and what it learns from the answers.
-
-    ``marks`` are all that it was ever answered, also for entries that it has no more.
-    """
+    """What this node asks of the ledger, and what it learns from the answers."""
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Claims:
         clock: LedgerClock,
         due: DueQueue,
         hand: Hand,
+        witness: Witness,
         lease: Micros,
         has_entry: Callable[[str], bool],
     ) -> None:
@@ -42,20 +44,25 @@ class Claims:
         self.clock = clock
         self.due = due
         self.hand = hand
+        self.witness = witness
+        self.alarms = Alarms(ledger.marks_key)
         self.orphans = Orphans(lease, has_entry)
         self.unregistered: dict[str, Registration] = {}
-        self.marks: dict[str, Micros] = {}
         self._unattended: deque[str] = deque()
         self._attend_at: Micros | None = None
         self._next_deadline: Micros | None = None
+        self._told: Micros = 0
 
     def register(self) -> None:
         """Make known what is new here; before that, nothing of it is asked for."""
         while self.unregistered:
             chunk = list(self.unregistered.values())[:MOST_PER_CALL]
-            for record in self.ledger.register(chunk):
-                del self.unregistered[record.entry]
-                self.marks[record.entry] = max(record.mark, self.marks.get(record.entry, 0))
+            for asked, record in zip(chunk, self.ledger.register(chunk), strict=True):
+                del self.unregistered[asked.entry]
+                if record is None:
+                    continue  # the claim says so
+                self.witness.hear_mark(record.entry, record.mark)
+                self.alarms.look_at(record.entry, record.mark, self.clock.now())
                 slot = self.due.get(record.entry)
                 if slot:
                     slot.since = record.since
@@ -86,6 +93,8 @@ class Claims:
         asked = self.clock.monotonic()
         claimed = self.ledger.claim([*adopted, *due], self.orphans.cursor)
         self.orphans.learn(claimed, can_send=can_send)
+        self.witness.hear(claimed)
+        self._watch_clock(claimed.now)
         self._next_deadline = claimed.next_deadline
         for answer in claimed.answers:
             self._learn(answer, claimed)
@@ -99,20 +108,26 @@ class Claims:
         instants = [self.due.next_look(), self._next_deadline]
         return min((instant for instant in instants if instant is not None), default=None)
 
-    def memories(self) -> list[Memory]:
-        """Return what this node remembers, to push when the server may have lost data."""
-        known = {slot.name: slot for slot in self.due}
-        return [
-            Memory(name, mark, known[name].since, known[name].timetable.fingerprint)
-            if name in known
-            else Memory(name, mark)
-            for name, mark in self.marks.items()
-        ]
+    def ticks_in(self, doubts: Iterable[Doubt]) -> dict[Doubt, list[Micros]]:
+        """Return the ticks that lie in each doubt, as far as this node knows the timetables."""
+        return {each: self.due.between(each.entry, each.floor, each.mark) for each in doubts}
+
+    def obey(self, entry: str, mark: Micros) -> None:
+        """Take an entry's mark from an operator, who may have set it back."""
+        self.witness.obey(entry, mark)
+        self.due.rewind(entry, mark)
 
     def _asks(self, room: int) -> tuple[list[Ask], list[Ask]]:
         # Neither may starve the other: each gets one at least.
         due = self.due.asks(self.clock.now(), max(1, room - len(self.orphans)))
         return self.orphans.asks(max(1, room - len(due))), due
+
+    def _watch_clock(self, now: Micros) -> None:
+        """Look at all marks where the server's clock was set back: they may be ahead of it now."""
+        if now < self._told - TOLERATED:
+            for entry, mark in self.witness.marks.items():
+                self.alarms.look_at(entry, mark, now)
+        self._told = now
 
     def _learn(self, answer: Answer, claimed: Claimed) -> None:
         name, slot = answer.tick.entry, self.due.get(answer.tick.entry)
@@ -120,8 +135,10 @@ class Claims:
             if slot:
                 self.unregistered[name] = Registration(name, slot.timetable.fingerprint)
             return
-        self.marks[name] = max(answer.mark, self.marks.get(name, 0))
-        if answer.verdict is Verdict.EARLY:
+        if answer.verdict is Verdict.UNREADABLE:
+            self.alarms.unreadable(name)
+            self.due.defer(name, claimed.now + UNREADABLE_PAUSE)
+        elif answer.verdict is Verdict.EARLY:
             self.due.defer(name, claimed.now + answer.wait)
         elif answer.verdict is Verdict.PAUSED:
             self.due.defer(name, claimed.now + PAUSED_PAUSE)

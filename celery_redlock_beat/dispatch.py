@@ -6,6 +6,7 @@ now ──▶ due ticks ──▶ claims ──▶ messages ──▶ settlement
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.claims import Claims
@@ -16,12 +17,14 @@ from celery_redlock_beat.errors import (
     DeliveryFailed,
     DeliveryImpossible,
     LedgerError,
+    LedgerRecovering,
     LedgerUnavailable,
 )
 from celery_redlock_beat.hand import Hand
 from celery_redlock_beat.ledger import MOST_PER_CALL, Grant, Release, Settlement
 from celery_redlock_beat.orphans import MOST_ATTEMPTS
-from celery_redlock_beat.ticks import SECOND, SENT, Event, Outcome, Reason, skipped
+from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Event, Outcome, Reason, skipped
+from celery_redlock_beat.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,8 +34,8 @@ if TYPE_CHECKING:
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.lateness import Slot
-    from celery_redlock_beat.ledger import Ledger
-    from celery_redlock_beat.ticks import Micros
+    from celery_redlock_beat.ledger import Ledger, Recovery
+    from celery_redlock_beat.ticks import Micros, Tick
 
 FIRST_CLAIM = 10
 """Ticks in a claim as long as it is not known how long a message takes."""
@@ -69,8 +72,15 @@ class Dispatcher:
         self.lease = lease
         self.observe = observe
         self.hand = Hand()
+        self.witness = Witness(loses_messages=delivery.shares_ledger)
         self.claims = Claims(
-            ledger, clock, due, self.hand, lease, lambda name: entry_of(name) is not None
+            ledger,
+            clock,
+            due,
+            self.hand,
+            self.witness,
+            lease,
+            lambda name: entry_of(name) is not None,
         )
         self._pace: Micros = 0
         self._can_send = False
@@ -95,12 +105,38 @@ class Dispatcher:
         self._settle()
         return more or tried
 
+    def recover(self) -> Recovery:
+        """Tell the ledger what this node remembers; count what nobody can vouch for.
+
+        Raises:
+            LedgerUnavailable: the ledger could not be asked.
+        """
+        self.hand.trying = None
+        told = recovery = self._push()
+        while recovery.doubts:
+            for tick in self.ledger.resolve(self.claims.ticks_in(recovery.doubts)):
+                self._doubt(tick)
+            recovery = self._push()
+        return replace(told, wait=recovery.wait)
+
     def next_look(self) -> Micros:
         """Return how long nothing is going to be due, and no lease known to us ends."""
         if not self._can_send:
             return RETRY
         now, instant = self.clock.now(), self.claims.next_look()
         return SECOND if instant is None else max(MOMENT, instant - now)
+
+    def _push(self) -> Recovery:
+        recovery = self.ledger.recover(self.witness.testimony(self.due, self.hand))
+        for entry, mark in recovery.repaired.items():
+            self.claims.obey(entry, mark)
+        for tick in recovery.in_doubt:
+            self._doubt(tick)
+        return recovery
+
+    def _doubt(self, tick: Tick) -> None:
+        unknown = Grant(tick, fence=0, attempt=0, previous=tick.at, deadline=0)
+        self._tell(self._event(unknown, IN_DOUBT, {}, "the ledger has lost what it knew of it"))
 
     def _room(self) -> int:
         # As many as can be sent within half a lease at the pace of the last ones.
@@ -164,6 +200,7 @@ class Dispatcher:
         message = message_for(entry, grant, self.namespace, sum(passed.values()))
         if self.hand.until[grant.tick] <= self.clock.monotonic():
             return  # counting took too long; it is released with the next step
+        until = self.hand.until[grant.tick]
         self.hand.drop(grant.tick)
         self.hand.trying = grant
         try:
@@ -175,7 +212,11 @@ class Dispatcher:
             self._give_back(grant, back_off, Release.FAILED, exc)
         except DeliveryImpossible as exc:
             self._conclude(grant, skipped(Reason.ERROR), passed, str(exc))
+        except LedgerRecovering:
+            self.hand.take(grant, until)  # nothing was pushed: it was not tried
+            raise
         except LedgerUnavailable as exc:
+            self.witness.tried(grant, passed)
             self._bear(grant, exc)
         else:
             self._note(delivered, grant, passed)
@@ -192,6 +233,10 @@ class Dispatcher:
 
     def _note(self, delivered: Delivered, grant: Grant, passed: Mapping[Reason, int]) -> None:
         if delivered is Delivered.SETTLED:
+            if self.delivery.shares_ledger:
+                self.witness.pushed(grant, passed)
+            else:
+                self.witness.settled(Settlement(grant, SENT, passed))
             self._tell(self._event(grant, SENT, passed))
         elif delivered is Delivered.PUBLISHED:
             self._conclude(grant, SENT, passed)
@@ -209,7 +254,8 @@ class Dispatcher:
         self.hand.conclude(Settlement(grant, outcome, passed), event)
 
     def _settle(self) -> None:
-        for event in self.hand.settle(self.ledger):
+        for settlement, event in self.hand.settle(self.ledger):
+            self.witness.settled(settlement)
             self._tell(event)
 
     def _tell(self, event: Event) -> None:

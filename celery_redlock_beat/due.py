@@ -7,12 +7,13 @@ in the heap, so that 10,000 entries on 30 crontabs cost 30 computations.
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.ledger import Ask
-from celery_redlock_beat.ticks import SECOND, Micros, Tick
+from celery_redlock_beat.ticks import COUNT_LIMIT, SECOND, Micros, Tick
 from celery_redlock_beat.timetables.opaque import Opaque
 
 if TYPE_CHECKING:
@@ -87,6 +88,30 @@ class DueQueue:
             slot.cursor = max(slot.cursor, mark)
             # Only now: had the ask been lost, it would have to be repeated at once.
             slot.retry_at = max(slot.retry_at, slot.look_again)
+
+    def rewind(self, name: str, mark: Micros) -> None:
+        """Set an entry's cursor to a mark that an operator set, and look at it anew."""
+        slot = self._slots.get(name)
+        if slot:
+            slot.cursor, slot.retry_at, slot.look_again = mark, 0, 0
+            self._pending[name] = None
+
+    def between(self, name: str, after: Micros, until: Micros) -> list[Micros]:
+        """Return an entry's instants after one and up to another, the newest ``COUNT_LIMIT``.
+
+        ``until`` is one of them. It is the only one where the timetable is not known.
+        """
+        slot = self._slots.get(name)
+        instants: deque[Micros] = deque(maxlen=COUNT_LIMIT)
+        if slot and not isinstance(slot.timetable, Opaque):
+            try:
+                at = slot.timetable.next_after(after)
+                while at is not None and at < until:
+                    instants.append(at)
+                    at = slot.timetable.next_after(at)
+            except Exception as exc:  # noqa: BLE001 - user code: it must not stop others
+                self._fault([name], exc, self._now)
+        return [*instants, until]
 
     def defer(self, name: str, until: Micros) -> None:
         """Do not ask for an entry before ``until``."""

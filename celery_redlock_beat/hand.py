@@ -47,24 +47,28 @@ class Hand:
         self.drop(settlement.grant.tick)
         self.unsettled[settlement.grant.tick] = settlement, event
 
-    def settle(self, ledger: Ledger) -> list[Event]:
-        """Have the ledger write the outcomes down; return the events of those that stand."""
+    def outcomes(self) -> list[Settlement]:
+        """Return the outcomes that the ledger has not confirmed yet."""
+        return [settlement for settlement, _ in self.unsettled.values()]
+
+    def settle(self, ledger: Ledger) -> list[tuple[Settlement, Event]]:
+        """Have the ledger write the outcomes down; return those that stand, with their events."""
         settling = list(self.unsettled.values())
         if not settling:
             return []
-        closings = ledger.settle([settlement for settlement, _ in settling])
+        closings = ledger.settle(self.outcomes())
         self.unsettled.clear()
         standing = []
-        for (_, event), closing in zip(settling, closings, strict=True):
+        for (settlement, event), closing in zip(settling, closings, strict=True):
             if closing.stands:
-                standing.append(event)
+                standing.append((settlement, event))
             else:
                 logger.warning("%s: the ledger knows its grant no more", event.tick)
         return standing
 
     def give_back(self, ledger: Ledger) -> None:
         """Settle and release all of it, so that nobody waits for a lease; then hold nothing."""
-        published = [settlement for settlement, _ in self.unsettled.values()]
+        published = self.outcomes()
         unsent = [*self.held.values(), *([self.trying] if self.trying else [])]
         self.held, self.until, self.trying, self.unsettled = {}, {}, None, {}
         if published:

@@ -7,14 +7,15 @@ import random
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
-from celery_redlock_beat.ledger import Registration
-from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.ledger import ESSENTIAL, Registration
+from celery_redlock_beat.ticks import SECOND, to_datetime
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from celery_redlock_beat.dispatch import Dispatcher
     from celery_redlock_beat.lateness import Slot
+    from celery_redlock_beat.ledger import Recovery
     from celery_redlock_beat.ticks import Micros
 
 PASS: Micros = SECOND
@@ -38,12 +39,13 @@ class Node:
         self._failures = 0
         self._recovering = False
         self._met = False
+        self._recovered_at: Micros = -SECOND
 
     def put(self, slot: Slot) -> None:
         """Add an entry, or replace it; it is registered in the next pass."""
         claims = self.dispatcher.claims
         # Known here, but not in the schedule until now: it was removed and comes back.
-        again = slot.name in claims.marks and slot.name not in claims.due
+        again = slot.name in claims.witness.marks and slot.name not in claims.due
         claims.due.put(slot)
         claims.unregistered[slot.name] = Registration(
             slot.name, slot.timetable.fingerprint, again=again
@@ -89,12 +91,34 @@ class Node:
             # Exchanges and bindings may be gone as well: they are declared anew.
             self.dispatcher.delivery.reset()
         try:
-            recovery = self.dispatcher.ledger.recover(self.dispatcher.claims.memories())
+            recovery = self.dispatcher.recover()
         except LedgerUnavailable as exc:
             return self._away(exc)
+        self._report(recovery)
+        return min(self.poll, recovery.wait) or self._pace_recoveries()
+
+    def _report(self, recovery: Recovery) -> None:
+        """Tell what the ledger has lost, what it refused, and what an operator set."""
+        if self.dispatcher.witness.marks and len(recovery.lost) == len(ESSENTIAL):
+            logger.error("The ledger was empty: its server was flushed, or has lost its data.")
+        elif len(recovery.lost) < len(ESSENTIAL):
+            for key in recovery.lost:
+                logger.error(
+                    "The ledger had lost its key %r: it was deleted or evicted. Nodes have told it "
+                    "what they remember.",
+                    self.dispatcher.ledger.marks_key.removesuffix("marks") + key,
+                )
         for entry in recovery.refused:
             logger.error("%r: its mark is over an hour ahead of the ledger's clock: refused", entry)
-        return min(self.poll, recovery.wait)
+        for entry, mark in recovery.repaired.items():
+            logger.warning("%r: an operator set its mark to %s", entry, to_datetime(mark))
+
+    def _pace_recoveries(self) -> Micros:
+        """Return how long to wait before the next step: a recovery after each step would spin."""
+        now = self._monotonic()
+        again = now - self._recovered_at < SECOND
+        self._recovered_at = now
+        return self._back_off() if again else 0
 
     def _away(self, exc: LedgerUnavailable) -> Micros:
         if self._away_since is None:
@@ -103,6 +127,9 @@ class Node:
             logger.error("The ledger is away, nothing is sent until it is back: %s", exc)
         else:
             logger.debug("The ledger is still away: %s", exc)
+        return self._back_off()
+
+    def _back_off(self) -> Micros:
         self._failures += 1
         longest = min(MOST_BACK_OFF, (SECOND // 10) << min(self._failures, 8))
         return random.randint(longest // 2, longest)  # noqa: S311 - jitter, not a secret

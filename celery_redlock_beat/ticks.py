@@ -65,7 +65,7 @@ def _tick_uuid(root: UUID, tick: Tick) -> UUID:
 
 
 class Reason(StrEnum):
-    """Why a due tick was not sent."""
+    """Why a due tick was not sent, or, for data loss, why nobody can say whether it was."""
 
     SUPERSEDED = "superseded"
     GRACE = "grace"
@@ -78,24 +78,26 @@ class Reason(StrEnum):
     NOT_SENT = "not_sent"
     END = "end"
     BEFORE_REGISTRATION = "before_registration"
+    DATA_LOSS = "data_loss"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a due tick: sent, or skipped with a reason.
-
-    ``text`` is its name in the ledger's totals: ``sent`` or ``skipped:<reason>``.
-    """
+    """What became of a due tick: sent, skipped with a reason, or in doubt after a loss of data."""
 
     reason: Reason | None = None
 
     @property
     def text(self) -> str:
-        """The outcome's name, as in the ledger."""
-        return "sent" if self.reason is None else f"skipped:{self.reason}"
+        """Its name in the ledger: ``sent``, ``skipped:<reason>`` or ``in_doubt:<reason>``."""
+        if self.reason is None:
+            return "sent"
+        return f"{'in_doubt' if self.reason is Reason.DATA_LOSS else 'skipped'}:{self.reason}"
 
 
 SENT = Outcome()
+IN_DOUBT = Outcome(Reason.DATA_LOSS)
+"""It may have been sent or not: whoever knew is gone, or its message went with the data."""
 
 
 def skipped(reason: Reason) -> Outcome:

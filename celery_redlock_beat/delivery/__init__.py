@@ -33,7 +33,12 @@ class Delivered(StrEnum):
 
 
 class Delivery(Protocol):
-    """One way to the broker. It connects lazily, and anew in every process."""
+    """One way to the broker. It connects lazily, and anew in every process.
+
+    ``shares_ledger`` tells that its messages live in the ledger's own Redis, and are lost with it.
+    """
+
+    shares_ledger: bool
 
     def ready(self) -> bool:
         """Answer whether a message can be tried now; connect once, bounded, if there is need.

@@ -39,6 +39,8 @@ class Enqueue:
     After a ``LedgerRecovering`` the caller resets it: kombu's routing tables may be gone.
     """
 
+    shares_ledger = True
+
     def __init__(self, app: Celery, ledger: Ledger, send: Send, socket_timeout: float) -> None:
         self._ledger = ledger
         self._tape = tape = Tape()

@@ -33,6 +33,8 @@ class Publish:
     On AMQP each message waits for the broker's confirmation.
     """
 
+    shares_ledger = False
+
     def __init__(self, app: Celery, send: Send, socket_timeout: float) -> None:
         self._broker = Broker(app, send, socket_timeout)
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from celery_redlock_beat.ticks import Outcome, Reason, Tick
 
+ESSENTIAL = ("marks", "open", "grants", "paused")
+"""The keys that the ledger notices the loss of."""
 MOST_PER_CALL = 100
 """Ticks per call: 100 grants hold the server for 1–1.6 ms, 1000 for 12–27 ms."""
 HEARTBEAT_ALIVE: Micros = 30 * SECOND
@@ -64,6 +66,7 @@ class Verdict(StrEnum):
     EARLY = "EARLY"
     PAUSED = "PAUSED"
     UNREGISTERED = "UNREGISTERED"
+    UNREADABLE = "UNREADABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,17 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """An entry that is paused. ``revision`` rises with every pause and resume."""
+
+    entry: str
+    revision: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of an ask, with the entry's present mark (-1: unregistered).
+    """What became of an ask, with the entry's present mark (-1: unregistered, or unreadable).
 
     ``wait`` is how long the refusal holds, for EARLY and HELD.
     """
@@ -107,6 +119,7 @@ class Answer:
     mark: Micros
     wait: Micros = 0
     grant: Grant | None = None
+    pause: Pause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +133,17 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The answers to a claim at the server's ``now``, orphans, and when the next lease ends."""
+    """The answers to a claim at the server's ``now``, orphans, and when the next lease ends.
+
+    ``open`` names all open ticks of all entries, or is ``None`` where they are too many.
+    """
 
     now: Micros
     answers: list[Answer]
     orphans: list[Orphan]
     cursor: int
     next_deadline: Micros | None
+    open: list[Tick] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,20 +187,57 @@ class Command(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a node remembers of an entry, to push after a loss of data."""
+    """What a node remembers of an entry, to push after a loss of data.
+
+    All ticks up to ``closed`` are settled. Up to ``sure`` they are, and their messages did not
+    leave with what the ledger may have lost last.
+    """
 
     entry: str
     mark: Micros
     since: Micros = 0
     fingerprint: str = ""
+    closed: Micros = 0
+    sure: Micros = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Testimony:
+    """All that a node vouches for.
+
+    ``settled`` are outcomes that it knows, and ticks that it tried without an answer as in doubt;
+    ``held`` are grants that it never tried.
+    """
+
+    memories: Sequence[Memory] = ()
+    settled: Sequence[Settlement] = ()
+    held: Sequence[Grant] = ()
+    pauses: Sequence[Pause] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """The ticks of an entry after ``floor`` and up to ``mark``: nobody vouched for them."""
+
+    entry: str
+    floor: Micros
+    mark: Micros
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The state of a recovery: over when ``wait`` is 0. ``refused`` marks were too far ahead."""
+    """The state of a recovery: over when ``wait`` is 0 and there are no ``doubts``.
+
+    ``refused`` marks were too far ahead; ``repaired`` has the marks that an operator set;
+    ``lost`` names the keys that were missing; ``in_doubt`` are ticks that this push closed so.
+    """
 
     wait: Micros
     refused: list[str] = field(default_factory=list)
+    repaired: dict[str, Micros] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    in_doubt: list[Tick] = field(default_factory=list)
 
 
 class Ledger(Protocol):
@@ -194,11 +248,14 @@ class Ledger(Protocol):
     :class:`~celery_redlock_beat.errors.LedgerUnavailable` when it could not be asked.
     """
 
+    marks_key: str
+    """Where it keeps what it knows of the entries, for those who must look there themselves."""
+
     def sibling(self) -> Ledger:
         """Return the same node on a connection of its own, for use beside an unfinished call."""
 
-    def register(self, registrations: Sequence[Registration]) -> list[Record]:
-        """Make entries known, and answer their records in the same order."""
+    def register(self, registrations: Sequence[Registration]) -> list[Record | None]:
+        """Make entries known, and answer their records in the same order; unreadable: ``None``."""
 
     def attend(self, entries: Sequence[str]) -> None:
         """Tell that this node still has these entries."""
@@ -217,5 +274,15 @@ class Ledger(Protocol):
     def release(self, grants: Sequence[Grant], back_off: Micros, why: Release) -> None:
         """Give grants back: the ticks stay open, without an owner, until the back-off ends."""
 
-    def recover(self, memories: Sequence[Memory]) -> Recovery:
-        """Push what this node remembers; marks and fences rise to the maximum."""
+    def recover(self, testimony: Testimony) -> Recovery:
+        """Push what this node remembers, until the recovery is over."""
+
+    def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
+        """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""
+
+    def repair(self, entry: str, mark: Micros, who: str, why: str) -> str:
+        """Set an entry's mark, also downwards; return the text of its record before.
+
+        Raises:
+            LedgerRecovering: not while a recovery runs.
+        """

@@ -14,7 +14,6 @@ from uuid import uuid4
 from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.errors import DeliveryImpossible, LedgerRecovering
 from celery_redlock_beat.ledger import (
-    HEARTBEAT_ALIVE,
     MAY_MISS,
     MOST_PER_CALL,
     SETTLED_KEPT,
@@ -24,11 +23,12 @@ from celery_redlock_beat.ledger import (
     Grant,
     Orphan,
     Record,
-    Recovery,
     Release,
     Settlement,
     Verdict,
+    wire,
 )
+from celery_redlock_beat.ledger.memory_recovery import Push
 from celery_redlock_beat.ledger.memory_server import (
     DAY,
     MINUTE,
@@ -43,14 +43,25 @@ from celery_redlock_beat.ticks import SECOND, SENT, Tick
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from celery_redlock_beat.ledger import Ask, Command, Memory, Registration
+    from celery_redlock_beat.ledger import (
+        Ask,
+        Command,
+        Doubt,
+        Recovery,
+        Registration,
+        Testimony,
+    )
     from celery_redlock_beat.ticks import Micros, Reason
 
 __all__ = ["MemoryLedger", "MemoryServer"]
 
+MOST_NAMED = 32
+
 
 class MemoryLedger:
     """One node's hold on a :class:`MemoryServer`."""
+
+    marks_key = "marks"
 
     def __init__(
         self,
@@ -75,7 +86,7 @@ class MemoryLedger:
         """Return the same node once more, for use beside an unfinished call."""
         return copy(self)
 
-    def register(self, registrations: Sequence[Registration]) -> list[Record]:
+    def register(self, registrations: Sequence[Registration]) -> list[Record | None]:
         """Make entries known, and answer their records in the same order."""
         with self._call("register") as now:
             return [self._register(each, now) for each in registrations]
@@ -101,6 +112,7 @@ class MemoryLedger:
                 [orphan for tick, since in free if (orphan := self._orphan(tick, since))],
                 0 if len(free) < MOST_PER_CALL else cursor + MOST_PER_CALL,
                 min((ends for ends in server.open.values() if ends > now), default=None),
+                list(server.open) if len(server.open) <= MOST_NAMED else None,
             )
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
@@ -153,24 +165,41 @@ class MemoryLedger:
                 )
                 server.open[grant.tick] = now + back_off
 
-    def recover(self, memories: Sequence[Memory]) -> Recovery:
-        """Push what this node remembers; marks and fences rise to the maximum."""
-        server = self._server
+    def recover(self, testimony: Testimony) -> Recovery:
+        """Push what this node remembers, until the recovery is over."""
         with self._call("recover") as now:
-            if server.starts_recovery(self.fence):
-                server.start_recovery(ends=now + self._hold_down)
-            server.fence = max(server.fence, self.fence)
-            refused = [each.entry for each in memories if not server.vouch(each, now)]
-            self.epoch = server.epoch or self.epoch
-            if server.recovering is None:
-                return Recovery(0, refused)
-            server.heard.add(self.node)
-            server.hold_down = min(server.hold_down, now + self._hold_down)
-            living = {node for node, at in server.nodes.items() if at >= now - HEARTBEAT_ALIVE}
-            if now < server.hold_down and not (living and living <= server.heard):
-                return Recovery(server.hold_down - now, refused)
-            server.end_recovery()
-            return Recovery(0, refused)
+            push = self._push(now)
+            push.begin(self._hold_down)
+            push.take(testimony, self.node)
+            self.epoch = self._server.epoch or self.epoch
+            return push.end(self.node, self._hold_down)
+
+    def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
+        """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""
+        with self._call("recover") as now:
+            push = self._push(now)
+            push.begin(self._hold_down)
+            self.epoch = self._server.epoch or self.epoch
+            return push.resolve(doubts)
+
+    def repair(self, entry: str, mark: Micros, who: str, why: str) -> str:
+        """Set an entry's mark, also downwards; return the text of its record before."""
+        server = self._server
+        with self._call("repair") as now:
+            record = server.marks.get(entry)
+            before = record.text if record else ""
+            record = server.marks.setdefault(entry, Mark(since=mark))
+            record.mark, record.since = mark, min(record.since, mark)
+            server.repairs[entry] = server.next_fence(now)
+            server.epoch = uuid4().hex
+            server.audit.append(
+                {"at": str(now), "who": who, "entry": entry, "from": before, "to": str(mark)}
+                | {"why": why}
+            )
+            return before
+
+    def _push(self, now: Micros) -> Push:
+        return Push(self._server, now, self.fence, lease=self._lease, keep=self._keep)
 
     @contextmanager
     def _call(self, verb: str) -> Iterator[Micros]:
@@ -180,7 +209,8 @@ class MemoryLedger:
         with server.lock:
             now = server.clock()
             self._clock.observe(asked, self._clock.monotonic(), now)
-            if verb != "recover" and server.must_recover(self.epoch, self.fence):
+            epoch = server.epoch if verb == "repair" else self.epoch
+            if verb != "recover" and server.must_recover(epoch or "", self.fence):
                 raise LedgerRecovering(verb)
             yield now
             self.fence = max(self.fence, server.fence)
@@ -215,7 +245,8 @@ class MemoryLedger:
                 return Answer(tick, Verdict.UNREGISTERED, -1)
             record = Mark(since=now)
         if tick.entry in server.paused:
-            return Answer(tick, Verdict.PAUSED, record.mark)
+            pause = wire.pause(tick.entry, server.paused[tick.entry])
+            return Answer(tick, Verdict.PAUSED, record.mark, pause=pause)
         if asked.due_at > now:
             return Answer(tick, Verdict.EARLY, record.mark, asked.due_at - now)
         if held is not None and tick.at > record.mark:

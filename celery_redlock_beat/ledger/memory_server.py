@@ -6,11 +6,11 @@ process, so it serves tests only.
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy
 from dataclasses import dataclass, field, fields
 from operator import itemgetter
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from celery_redlock_beat.ledger import Closing, Grant
@@ -18,10 +18,11 @@ from celery_redlock_beat.ledger import Closing, Grant
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from celery_redlock_beat.ledger import Command, Memory, Settlement
+    from celery_redlock_beat.ledger import Command, Settlement
     from celery_redlock_beat.ticks import Micros, Tick
 
 NOBODY = "-"
+KEPT = {"open", "grants", "paused"}
 UNKNOWN = "unknown"
 """The identity of a server that refuses INFO: then the fence alone decides."""
 MINUTE: Micros = 60_000_000
@@ -39,6 +40,11 @@ class Mark:
     fence: int = 0
     runs: int = 0
     fingerprint: str = ""
+
+    @property
+    def text(self) -> str:
+        """The record as Redis would hold it."""
+        return f"{self.mark} {self.since} {self.fence} {self.runs} {self.fingerprint}"
 
 
 class Open(NamedTuple):
@@ -58,9 +64,23 @@ class Done(NamedTuple):
     outcome: str
 
 
+class Vouched(NamedTuple):
+    """What nodes vouch for in a recovery: all ticks of an entry up to ``closed`` are settled.
+
+    What lies after ``floor`` and up to ``mark`` is in doubt, unless it is known to be settled.
+    """
+
+    closed: Micros
+    floor: Micros
+    mark: Micros
+
+
 @dataclass
 class Records:
-    """Everything that FLUSHALL takes, the recorded identity and the queues included."""
+    """Everything that FLUSHALL takes, the recorded identity and the queues included.
+
+    ``keepers`` names the keys that are still what they were: one that was lost has none.
+    """
 
     marks: dict[str, Mark] = field(default_factory=dict)
     open: dict[Tick, Micros] = field(default_factory=dict)
@@ -71,6 +91,11 @@ class Records:
     present: dict[str, Micros] = field(default_factory=dict)
     nodes: dict[str, Micros] = field(default_factory=dict)
     heard: set[str] = field(default_factory=set)
+    vouched: dict[str, Vouched] = field(default_factory=dict)
+    keepers: set[str] = field(default_factory=set)
+    repairs: dict[str, int] = field(default_factory=dict)
+    resumed: dict[str, int] = field(default_factory=dict)
+    audit: list[dict[str, str]] = field(default_factory=list)
 
     identity: str | None = None
     epoch: str | None = None
@@ -107,17 +132,18 @@ class MemoryServer(Records):
     def snapshot(self) -> Records:
         """Return a copy of everything that is held now."""
         with self.lock:
-            return deepcopy(Records(**{name: getattr(self, name) for name in _NAMES}))
+            return Records(**{name: _copied(getattr(self, name)) for name in _NAMES})
 
     def restore(self, snapshot: Records) -> None:
         """Hold what a snapshot holds, and nothing else."""
         with self.lock:
-            vars(self).update({name: deepcopy(getattr(snapshot, name)) for name in _NAMES})
+            vars(self).update({name: _copied(getattr(snapshot, name)) for name in _NAMES})
 
     def must_recover(self, epoch: str, seen: int) -> bool:
         """Tell whether a node must push before any verb but ``recover`` answers it."""
         return (
             self.recovering is not None
+            or not self.keepers >= KEPT
             or self.identity != self.replid
             or self.epoch != epoch
             or seen > self.fence
@@ -140,7 +166,7 @@ class MemoryServer(Records):
 
     def was_missing(self, entry: str, may_miss: Micros) -> bool:
         """Tell whether nodes lived, and none of them had this entry."""
-        beat = max(self.nodes.values(), default=0)
+        beat = min(self.clock(), max(self.nodes.values(), default=0))
         return entry in self.present and beat - self.present[entry] > may_miss
 
     def may_close(self, grant: Grant) -> Closing:
@@ -173,35 +199,20 @@ class MemoryServer(Records):
         elif command.name == "PUBLISH":
             self.published.append((command.key, command.argument))
 
-    def vouch(self, memory: Memory, now: Micros) -> bool:
-        """Raise an entry's mark to what a node remembers; refuse one too far ahead."""
-        if memory.mark > now + HOUR:
-            return False
-        record = self.marks.setdefault(memory.entry, Mark())
-        record.mark = max(record.mark, memory.mark)
-        record.since = max(record.since, memory.since)
-        record.fingerprint = record.fingerprint or memory.fingerprint
-        return True
-
-    def starts_recovery(self, seen: int) -> bool:
-        """Tell whether a push by a node that has seen this fence begins a recovery."""
-        if self.recovering == self.replid:
-            return False
-        moved = self.recovering is not None or self.identity != self.replid
-        return moved or seen > self.fence
-
-    def start_recovery(self, ends: Micros) -> None:
-        """Begin the recovery of this very identity, with nobody heard yet."""
-        self.heard.clear()
-        self.recovering, self.epoch, self.hold_down = self.replid, uuid4().hex, ends
-
-    def end_recovery(self) -> None:
-        """Answer again whoever pushed under the present epoch."""
-        self.heard.clear()
-        self.identity, self.recovering, self.hold_down = self.replid, None, 0
+    def lost_keys(self) -> list[str]:
+        """Name the keys that were deleted or evicted."""
+        marks = [] if self.identity or self.recovering else ["marks"]
+        return marks + [key for key in ("open", "grants", "paused") if key not in self.keepers]
 
     def _count(self, outcome: str, number: int) -> None:
         self.totals[outcome] = self.totals.get(outcome, 0) + number
+
+
+def _copied(value: Any) -> Any:
+    """Copy what a record is made of: two levels deep, where it can change at all."""
+    if isinstance(value, dict):
+        return {key: _copied(each) for key, each in value.items()}
+    return copy(value) if isinstance(value, Mark | list | set) else value
 
 
 _NAMES = [each.name for each in fields(Records)]

@@ -22,6 +22,7 @@ from celery_redlock_beat.ledger import (
     Recovery,
     wire,
 )
+from celery_redlock_beat.store.disorder import disorder
 from celery_redlock_beat.store.errors import unavailable
 from celery_redlock_beat.ticks import SECOND
 
@@ -34,17 +35,19 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ledger import (
         Ask,
         Command,
+        Doubt,
         Grant,
-        Memory,
         Record,
         Registration,
         Release,
         Settlement,
+        Testimony,
     )
-    from celery_redlock_beat.ticks import Micros, Reason
+    from celery_redlock_beat.ticks import Micros, Reason, Tick
 
 KEYS = ("marks", "open", "grants", "settled", "totals", "paused", "nodes", "heard")
-MOST_MEMORIES = 500
+MOST_ROWS = 500
+MOST_DOUBTS = 20
 
 
 class Script(NamedTuple):
@@ -64,7 +67,7 @@ def load_script(verb: str) -> Script:
 
 def ledger_keys(namespace: str, prefix: str = "") -> dict[str, str]:
     """Return the ledger's keys by name; one hash tag keeps them together in a Cluster."""
-    return {name: f"{prefix}{{redlock:{namespace}}}:{name}" for name in (*KEYS, "present")}
+    return {name: f"{prefix}{{redlock:{namespace}}}:{name}" for name in (*KEYS, "present", "audit")}
 
 
 class RedisLedger:
@@ -90,7 +93,9 @@ class RedisLedger:
         self._clock = clock
         keys = ledger_keys(namespace, prefix)
         self._keys = [keys[name] for name in KEYS]
+        self.marks_key = keys["marks"]
         self._present = keys["present"]
+        self._audit = keys["audit"]
         self._lease = lease
         self._keep = max(lease, 2 * socket_timeout, settled_kept)
         self._hold_down = hold_down
@@ -107,9 +112,9 @@ class RedisLedger:
         twin._client = self._connect()
         return twin
 
-    def register(self, registrations: Sequence[Registration]) -> list[Record]:
-        """Make entries known, and answer their records in the same order."""
-        records: list[Record] = []
+    def register(self, registrations: Sequence[Registration]) -> list[Record | None]:
+        """Make entries known, and answer their records in the same order; unreadable: ``None``."""
+        records: list[Record | None] = []
         for chunk in wire.chunks(registrations, MOST_PER_CALL):
             fields = [(r.entry, r.fingerprint, int(r.again), int(r.run_on_start)) for r in chunk]
             (texts,) = self._call("register", [MAY_MISS, *wire.flat(fields)], keys=[self._present])
@@ -127,7 +132,7 @@ class RedisLedger:
             (a.tick.entry, a.tick.at, a.due_at, "" if a.expected is None else a.expected)
             for a in asks
         ]
-        answers, orphans, next_cursor, deadline = self._call(
+        answers, orphans, next_cursor, deadline, opened = self._call(
             "claim", [self._lease, cursor, MOST_PER_CALL, *wire.flat(fields)]
         )
         return Claimed(
@@ -136,6 +141,7 @@ class RedisLedger:
             [wire.orphan(told) for told in orphans],
             int(next_cursor),
             int(deadline) if deadline else None,
+            wire.members(opened) if isinstance(opened, list) else None,
         )
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
@@ -173,32 +179,50 @@ class RedisLedger:
         for chunk in wire.chunks(grants, MOST_PER_CALL):
             self._call("release", [back_off, str(why), *wire.flat(map(wire.proof, chunk))])
 
-    def recover(self, memories: Sequence[Memory]) -> Recovery:
-        """Push what this node remembers; marks and fences rise to the maximum."""
-        chunks = list(wire.chunks(memories, MOST_MEMORIES)) or [()]
-        refused: list[str] = []
-        epochs: set[str] = set()
-        wait = "0"
-        for number, chunk in enumerate(chunks, start=1):
-            fields = [(m.entry, m.mark, m.since, m.fingerprint) for m in chunk]
-            last = int(number == len(chunks))
-            told = self._call(
-                "recover",
-                [uuid4().hex, self._hold_down, HEARTBEAT_ALIVE, last, *wire.flat(fields)],
-            )
-            epochs.add(wire.text(told[0]))
-            wait = told[1]
-            refused += [wire.text(entry) for entry in told[2]]
-        if len(epochs) > 1:
-            # Another recovery began between two chunks: what went before counts for nothing.
-            return self.recover(memories)
-        self.epoch = epochs.pop()
-        return Recovery(int(wait), refused)
+    def recover(self, testimony: Testimony) -> Recovery:
+        """Push what this node remembers, until the recovery is over."""
+        return self._push(wire.rows(testimony))
 
-    def _call(self, verb: str, args: list[Any], keys: Sequence[str] = ()) -> list[Any]:
+    def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
+        """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""
+        told: list[Tick] = []
+        for rows in wire.chunks(wire.doubts(doubts), MOST_DOUBTS):
+            told += self._push(rows, is_whole=False).in_doubt
+        return told
+
+    def repair(self, entry: str, mark: Micros, who: str, why: str) -> str:
+        """Set an entry's mark, also downwards; return the text of its record before."""
+        args = [uuid4().hex, entry, mark, who, why]
+        (before,) = self._call("repair", args, keys=[self._audit])
+        return wire.text(before)
+
+    def _push(self, rows: Sequence[Sequence[Any]], *, is_whole: bool = True) -> Recovery:
+        """Push rows, in parts; ``is_whole`` tells that then all was said that this node knows."""
+        # What it has seen before the push: the answer to a part is no news of what it remembers.
+        seen = self.fence
+        told: list[Recovery] = []
+        epochs: set[str] = set()
+        parts = list(wire.chunks(rows, MOST_ROWS)) or [()]
+        for number, part in enumerate(parts, start=1):
+            last = int(is_whole and number == len(parts))
+            durations = [self._hold_down, HEARTBEAT_ALIVE, self._lease, self._keep]
+            args = [uuid4().hex, *durations, last, *wire.flat(part)]
+            epoch, *rest = self._call("recover", args, seen=seen)
+            epochs.add(wire.text(epoch))
+            told.append(wire.recovery(rest))
+        if len(epochs) > 1:
+            # Another recovery began between two parts: what went before counts for nothing.
+            return self._push(rows, is_whole=is_whole)
+        self.epoch = epochs.pop()
+        return wire.merged(told)
+
+    def _call(
+        self, verb: str, args: list[Any], keys: Sequence[str] = (), seen: int | None = None
+    ) -> list[Any]:
         client = self._own_client()
         script = load_script(verb)
-        given = [*self._keys, *keys, self.node, self.epoch, self.fence, *args]
+        seen = self.fence if seen is None else seen
+        given = [*self._keys, *keys, self.node, self.epoch, seen, *args]
         count = len(self._keys) + len(keys)
         asked = self._clock.monotonic()
         try:
@@ -214,6 +238,8 @@ class RedisLedger:
         self._clock.observe(asked, self._clock.monotonic(), int(told))
         if wire.text(status) == "RECOVERING":
             raise LedgerRecovering(verb)
+        if wire.text(status) != "OK":
+            raise disorder(*map(wire.text, (status, *rest)))
         self.fence = max(self.fence, int(fence))
         return rest
 

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from celery_redlock_beat.ledger import Answer, Grant, Orphan, Record, Verdict
+from celery_redlock_beat.ledger import (
+    Answer,
+    Doubt,
+    Grant,
+    Orphan,
+    Pause,
+    Record,
+    Recovery,
+    Verdict,
+)
 from celery_redlock_beat.ticks import Tick
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from celery_redlock_beat.ledger import Testimony
     from celery_redlock_beat.ticks import Micros, Reason
 
 T = TypeVar("T")
+DOUBTS_PER_ROW = 100
 
 
 def chunks(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
@@ -40,8 +51,10 @@ def text(value: bytes | str) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def record(entry: str, told: bytes) -> Record:
-    """Read an entry's record."""
+def record(entry: str, told: bytes) -> Record | None:
+    """Read an entry's record; ``None`` where the ledger cannot."""
+    if not told:
+        return None
     mark, since, fence, runs, fingerprint = text(told).split(" ", 4)
     return Record(entry, int(mark), int(since), int(fence), int(runs), fingerprint)
 
@@ -49,6 +62,8 @@ def record(entry: str, told: bytes) -> Record:
 def answer(tick: Tick, told: list[bytes]) -> Answer:
     """Read the answer to one ask."""
     verdict, mark, wait, *granted = told
+    if verdict == b"PAUSED":
+        return Answer(tick, Verdict.PAUSED, int(mark), pause=pause(tick.entry, text(granted[0])))
     grant = None
     if granted:
         fence, attempt, previous, deadline, waited = map(int, granted)
@@ -56,7 +71,71 @@ def answer(tick: Tick, told: list[bytes]) -> Answer:
     return Answer(tick, Verdict(text(verdict)), int(mark), int(wait), grant)
 
 
+def pause(entry: str, told: str) -> Pause:
+    """Read a pause; one without a revision is older than all that have one."""
+    revision, _, note = told.partition(" ")
+    return Pause(entry, int(revision), note) if revision.isdecimal() else Pause(entry, 0, told)
+
+
+def members(told: Sequence[bytes]) -> list[Tick]:
+    """Read ticks as the keys of the ledger name them; what else somebody put there is not ours."""
+    named = (text(each).partition(":") for each in told)
+    return [Tick(entry, int(at)) for at, colon, entry in named if colon and at.isdecimal()]
+
+
+def recovery(told: list[Any]) -> Recovery:
+    """Read the answer to one part of a push."""
+    wait, refused, repaired, lost, doubts, in_doubt = told
+    return Recovery(
+        int(wait),
+        [text(entry) for entry in refused],
+        {text(entry): int(mark) for entry, mark in repaired},
+        [text(key) for key in lost],
+        [Doubt(text(entry), int(floor), int(mark)) for entry, floor, mark in doubts],
+        [Tick(text(entry), int(at)) for entry, at in in_doubt],
+    )
+
+
 def orphan(told: list[bytes]) -> Orphan:
     """Read one orphan."""
     entry, tick, free_since, attempt = told
     return Orphan(Tick(text(entry), int(tick)), int(free_since), int(attempt))
+
+
+def rows(testimony: Testimony) -> list[tuple[Any, ...]]:
+    """Return a testimony as the rows of a push, marks first."""
+    marks = [
+        ("MARK", m.entry, m.mark, m.since, m.closed, m.sure, m.fingerprint)
+        for m in testimony.memories
+    ]
+    settled = [
+        ("SETTLED", *proof(s.grant), s.outcome.text, *counted(s.passed)) for s in testimony.settled
+    ]
+    held = [
+        ("HELD", *proof(g), g.attempt, g.previous, g.deadline, int(g.waited))
+        for g in testimony.held
+    ]
+    pauses = [("PAUSED", p.entry, p.revision, p.note) for p in testimony.pauses]
+    return [*marks, *settled, *held, *pauses]
+
+
+def doubts(doubts: Mapping[Doubt, Sequence[Micros]]) -> list[tuple[Any, ...]]:
+    """Return the ticks of each doubt as rows of a push, ascending, so many that no call is long."""
+    return [
+        ("DOUBT", doubt.entry, part[-1], len(part), *part)
+        for doubt, ticks in doubts.items()
+        for part in chunks(ticks, DOUBTS_PER_ROW)
+    ]
+
+
+def merged(parts: Sequence[Recovery]) -> Recovery:
+    """Put the answers to the parts of a push together; the last one knows how it stands."""
+    last = parts[-1]
+    return Recovery(
+        last.wait,
+        flat(part.refused for part in parts),
+        {entry: mark for part in parts for entry, mark in part.repaired.items()},
+        flat(part.lost for part in parts),
+        last.doubts,
+        flat(part.in_doubt for part in parts),
+    )

@@ -18,6 +18,7 @@ LEVELS = {
     Reason.ATTEMPTS: logging.ERROR,
     Reason.UNKNOWN_ENTRY: logging.WARNING,
     Reason.NOT_SENT: logging.WARNING,
+    Reason.DATA_LOSS: logging.WARNING,
 }
 
 

@@ -26,7 +26,7 @@ from celery_redlock_beat.errors import (
     DeliveryImpossible,
     LedgerUnavailable,
 )
-from celery_redlock_beat.ledger import Ask, Registration, Release
+from celery_redlock_beat.ledger import Ask, Registration, Release, Testimony
 from celery_redlock_beat.ledger.redis import RedisLedger, ledger_keys
 from celery_redlock_beat.ticks import Reason, Tick
 from support.servers import free_port
@@ -46,7 +46,7 @@ class Stand:
         self.app.conf.beat_schedule = {}
         self.app.conf.update(**conf)
         self.ledger = RedisLedger(server.client, LedgerClock(), "shop", hold_down=0)
-        self.ledger.recover([])
+        self.ledger.recover(Testimony())
         self.scheduler = Scheduler(app=self.app, lazy=True)
         self.delivery = Enqueue(self.app, self.ledger, self.send, 0.5)
 
@@ -75,7 +75,7 @@ class Stand:
         return [json.loads(raw) for raw in self.client.lrange(queue, 0, -1)]
 
     def open(self):
-        return self.client.zcard(KEYS["open"])
+        return self.client.zcount(KEYS["open"], "-inf", "(+inf")
 
     def totals(self):
         return {key.decode(): int(n) for key, n in self.client.hgetall(KEYS["totals"]).items()}
@@ -313,7 +313,7 @@ def test_a_broker_that_restarts_costs_no_attempt(redis_server):
     stand = Stand(redis_server)
     assert stand.deliver() is Delivered.SETTLED
     redis_server.restart()
-    stand.ledger.recover([])
+    stand.ledger.recover(Testimony())
     assert stand.deliver() is Delivered.SETTLED
 
 
@@ -362,7 +362,7 @@ def test_a_forked_child_has_a_connection_of_its_own(stand):
     if not child:
         code = 1
         try:
-            stand.ledger.recover([])
+            stand.ledger.recover(Testimony())
             code = int(stand.deliver() is not Delivered.SETTLED)
         finally:
             os._exit(code)

@@ -22,6 +22,7 @@ from celery_redlock_beat.ledger import (
     Record,
     Recovery,
     Registration,
+    Testimony,
     Verdict,
 )
 from celery_redlock_beat.ledger.memory import MemoryLedger
@@ -37,6 +38,8 @@ MINUTE: Micros = 60 * SECOND
 MOMENT: Micros = 1000
 NAMESPACE = "tests"
 QUEUE = "celery"
+PAUSE = "7 by a test"
+KEEPER = b""
 LIMIT = 20.0
 
 
@@ -61,11 +64,16 @@ class Place(Protocol):
     def flush(self) -> None: ...
     def lose_marks(self) -> None: ...
     def lose_grants(self) -> None: ...
+    def lose_open(self) -> None: ...
+    def lose_pauses(self) -> None: ...
+    def pauses(self) -> dict[str, str]: ...
+    def audit(self) -> list[dict[str, str]]: ...
     def set_lease(self, tick: Tick, ends: Micros) -> None: ...
     def restart(self) -> None: ...
     def snapshot(self) -> Any: ...
     def restore(self, snapshot: Any) -> None: ...
     def set_heartbeat(self, node: str, at: Micros) -> None: ...
+    def set_present(self, entry: str, at: Micros) -> None: ...
     def occupy(self, key: str) -> None: ...
     def listen(self, channel: str) -> Callable[[], list[bytes]]: ...
     def queue(self, key: str = QUEUE) -> list[bytes]: ...
@@ -103,7 +111,7 @@ class MemoryPlace:
         self._now += span
 
     def pause(self, entry: str) -> None:
-        self.server.paused[entry] = "by a test"
+        self.server.paused[entry] = PAUSE
 
     def unpause(self, entry: str) -> None:
         self.server.paused.pop(entry, None)
@@ -113,6 +121,15 @@ class MemoryPlace:
 
     def lose_grants(self) -> None:
         self.server.grants.clear()
+        self.server.keepers.discard("grants")
+
+    def lose_open(self) -> None:
+        self.server.open.clear()
+        self.server.keepers.discard("open")
+
+    def lose_pauses(self) -> None:
+        self.server.paused.clear()
+        self.server.keepers.discard("paused")
 
     def set_lease(self, tick: Tick, ends: Micros) -> None:
         self.server.open[tick] = ends
@@ -122,6 +139,8 @@ class MemoryPlace:
         server.marks.clear()
         server.identity = server.epoch = server.recovering = None
         server.fence = server.hold_down = 0
+        server.repairs.clear()
+        server.resumed.clear()
 
     def restart(self) -> None:
         self.server.restart()
@@ -134,6 +153,9 @@ class MemoryPlace:
 
     def set_heartbeat(self, node: str, at: Micros) -> None:
         self.server.nodes[node] = at
+
+    def set_present(self, entry: str, at: Micros) -> None:
+        self.server.present[entry] = at
 
     def occupy(self, key: str) -> None:
         self.server.not_lists.add(key)
@@ -165,6 +187,12 @@ class MemoryPlace:
 
     def open_ticks(self) -> dict[Tick, Micros]:
         return dict(self.server.open)
+
+    def pauses(self) -> dict[str, str]:
+        return dict(self.server.paused)
+
+    def audit(self) -> list[dict[str, str]]:
+        return list(self.server.audit)
 
     def kept_until(self) -> dict[Tick, Micros]:
         return dict(self.server.settled)
@@ -217,7 +245,7 @@ class RedisPlace:
         wait_until(lambda: self.now() >= end, LIMIT, f"{span} µs of the server's time", 0.001)
 
     def pause(self, entry: str) -> None:
-        self.client.hset(self.keys["paused"], entry, "by a test")
+        self.client.hset(self.keys["paused"], entry, PAUSE)
 
     def unpause(self, entry: str) -> None:
         self.client.hdel(self.keys["paused"], entry)
@@ -227,6 +255,12 @@ class RedisPlace:
 
     def lose_grants(self) -> None:
         self.client.delete(self.keys["grants"])
+
+    def lose_open(self) -> None:
+        self.client.delete(self.keys["open"])
+
+    def lose_pauses(self) -> None:
+        self.client.delete(self.keys["paused"])
 
     def set_lease(self, tick: Tick, ends: Micros) -> None:
         self.client.zadd(self.keys["open"], {f"{tick.at}:{tick.entry}": ends})
@@ -251,6 +285,9 @@ class RedisPlace:
 
     def set_heartbeat(self, node: str, at: Micros) -> None:
         self.client.zadd(self.keys["nodes"], {node: at})
+
+    def set_present(self, entry: str, at: Micros) -> None:
+        self.client.zadd(self.keys["present"], {entry: at})
 
     def occupy(self, key: str) -> None:
         self.client.set(key, "not a list")
@@ -296,12 +333,24 @@ class RedisPlace:
     def open_ticks(self) -> dict[Tick, Micros]:
         return self._scores("open")
 
+    def pauses(self) -> dict[str, str]:
+        found = self.client.hgetall(self.keys["paused"])
+        return {entry.decode(): text.decode() for entry, text in found.items() if entry != KEEPER}
+
+    def audit(self) -> list[dict[str, str]]:
+        told = self.client.xrange(self.keys["audit"])
+        return [{key.decode(): text.decode() for key, text in each.items()} for _, each in told]
+
     def kept_until(self) -> dict[Tick, Micros]:
         return self._scores("settled")
 
     def kept(self) -> dict[Tick, str]:
         grants = self.client.hgetall(self.keys["grants"])
-        return {_tick(member): _outcome(text.decode()) for member, text in grants.items()}
+        return {
+            _tick(member): _outcome(text.decode())
+            for member, text in grants.items()
+            if member != KEEPER
+        }
 
     def heartbeats(self) -> dict[str, Micros]:
         found = self.client.zrange(self.keys["nodes"], 0, -1, withscores=True)
@@ -316,7 +365,7 @@ class RedisPlace:
 
     def _scores(self, name: str) -> dict[Tick, Micros]:
         found = self.client.zrange(self.keys[name], 0, -1, withscores=True)
-        return {_tick(member): int(score) for member, score in found}
+        return {_tick(member): int(score) for member, score in found if member != KEEPER}
 
     def _content(self, key: bytes) -> Any:
         readers: dict[bytes, Callable[[], Any]] = {
@@ -324,6 +373,7 @@ class RedisPlace:
             b"zset": lambda: self.client.zrange(key, 0, -1, withscores=True),
             b"set": lambda: self.client.smembers(key),
             b"list": lambda: self.client.lrange(key, 0, -1),
+            b"stream": lambda: self.client.xrange(key),
             b"string": lambda: self.client.get(key),
         }
         return readers[self.client.type(key)]()
@@ -339,9 +389,18 @@ def patient_nodes(place: Place) -> list[Node]:
     return nodes
 
 
-def join(ledger: Any, memories: Sequence[Memory] = ()) -> Any:
+def push(ledger: Any, memories: Sequence[Memory] = (), **more: Any) -> Recovery:
+    """Push, and resolve what is in doubt as a node that knows no timetable: only the marks."""
+    told = recovery = ledger.recover(Testimony(memories, **more))
+    while recovery.doubts:
+        ledger.resolve({doubt: [doubt.mark] for doubt in recovery.doubts})
+        recovery = ledger.recover(Testimony(memories, **more))
+    return Recovery(recovery.wait, told.refused)
+
+
+def join(ledger: Any, memories: Sequence[Memory] = (), **more: Any) -> Any:
     """Push at once, where no recovery holds the node up; return the ledger."""
-    assert ledger.recover(memories) == Recovery(0)
+    assert push(ledger, memories, **more) == Recovery(0)
     return ledger
 
 

@@ -10,6 +10,7 @@ from celery_redlock_beat.ledger import (
     Ask,
     Memory,
     Orphan,
+    Pause,
     Settlement,
     Verdict,
 )
@@ -25,6 +26,9 @@ from ledger.places import (
 )
 
 DAY = 86_400 * SECOND
+
+
+PAUSED = Pause("tidy", 7, "by a test")
 
 
 def without_heartbeats(ledgers):
@@ -50,7 +54,7 @@ def test_a_paused_entry_changes_nothing_and_tells_its_mark(ledgers, a):
     (tick,) = due_ticks(ledgers, a)
     ledgers.pause("tidy")
     answer = changes_nothing(ledgers, lambda: claim(a, tick))
-    assert answer == Answer(tick, Verdict.PAUSED, tick.at - 1)
+    assert answer == Answer(tick, Verdict.PAUSED, tick.at - 1, pause=PAUSED)
     ledgers.unpause("tidy")
     assert claim(a, tick).verdict is Verdict.GRANTED
 
@@ -63,7 +67,7 @@ def test_a_paused_entry_is_paused_also_for_ticks_that_are_early_open_or_settled(
     ledgers.pause("tidy")
     for tick in (settled, open_tick, early):
         answer = changes_nothing(ledgers, lambda tick=tick: claim(a, tick))
-        assert answer == Answer(tick, Verdict.PAUSED, open_tick.at)
+        assert answer == Answer(tick, Verdict.PAUSED, open_tick.at, pause=PAUSED)
 
 
 def test_a_tick_before_its_time_is_early_and_tells_the_wait(ledgers, a):

@@ -15,7 +15,7 @@ from celery_redlock_beat.ledger import (
     Verdict,
 )
 from celery_redlock_beat.ticks import SENT
-from ledger.places import MINUTE, MOMENT, claim, due_ticks, grant, join, message, register
+from ledger.places import MINUTE, MOMENT, claim, due_ticks, grant, join, message, push, register
 
 VERBS = {
     "register": lambda node, held: node.register([Registration("new", "daily")]),
@@ -87,7 +87,7 @@ def test_a_running_recovery_refuses_also_those_who_have_pushed(ledgers, verb):
     old = ledgers.snapshot()
     grant(a, second)
     ledgers.restore(old)
-    assert a.recover([]).wait > 0
+    assert push(a).wait > 0
     assert refuses(ledgers, a, verb, held)
 
 
@@ -100,7 +100,7 @@ def test_every_verb_answers_again_once_the_node_has_pushed(ledgers, a, held, ver
 def test_recover_is_never_refused(ledgers, a):
     for disaster in (ledgers.restart, ledgers.flush, ledgers.lose_marks):
         disaster()
-        assert a.recover([]) == Recovery(0)
+        assert push(a) == Recovery(0)
         register(a, "tidy")
 
 
@@ -134,7 +134,7 @@ def test_a_fence_that_a_failover_lost_is_not_given_again(ledgers, a):
 def test_fences_rise_although_the_clock_was_set_back(ledgers, a, b):
     (tick,) = due_ticks(ledgers, a)
     a.fence = ledgers.now() + 1000 * MINUTE
-    a.recover([])
+    push(a)
     join(b)
     assert grant(b, tick).fence == a.fence + 1
 

@@ -23,6 +23,7 @@ from ledger.places import (
     join,
     message,
     messages,
+    push,
     register,
 )
 
@@ -36,7 +37,6 @@ NAMES = {
     "percent": "%d+ %s %%",
     "non-ASCII": "größe 日本語 🎉 e\u0301",
     "NUL": "a\0b",
-    "empty": "",
     "long": "x" * 5000,
     "repr": "tasks.add(2, 2)",
     "meta": "fence",
@@ -59,7 +59,7 @@ def test_an_entry_may_have_any_name(ledgers, b, name):
     assert claim(b, second).verdict is Verdict.PAUSED
     ledgers.unpause(name)
     assert b.settle([Settlement(grant(b, second), SENT)]) == [Closing.DONE]
-    assert b.recover([Memory(name, second.at + 1), Memory(name, LAST)]) == Recovery(0, [name])
+    assert push(b, [Memory(name, second.at + 1), Memory(name, LAST)]) == Recovery(0, [name])
     assert ledgers.record(name).mark == second.at + 1
 
 

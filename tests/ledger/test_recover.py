@@ -16,6 +16,7 @@ from ledger.places import (
     join,
     message,
     patient_nodes,
+    push,
     register,
 )
 
@@ -30,11 +31,11 @@ def patient(ledgers):
 
 def starts_and_waits_out(ledgers, node):
     """Begin a recovery by pushing, and push again when the told wait is over."""
-    assert node.recover([]) == Recovery(HOLD_DOWN)
+    assert push(node) == Recovery(HOLD_DOWN)
     with pytest.raises(LedgerRecovering):
         node.claim([])
     ledgers.pass_time(HOLD_DOWN)
-    assert node.recover([]) == Recovery(0)
+    assert push(node) == Recovery(0)
     node.claim([])
     return True
 
@@ -54,10 +55,10 @@ def test_a_flush_leaves_no_heartbeats_and_waits_for_the_full_hold_down(ledgers):
 def test_a_recovery_ends_early_when_every_live_node_was_heard(ledgers, patient):
     ledgers.restart()
     first, second, third = patient
-    assert first.recover([]).wait > 0
-    assert second.recover([]).wait > 0
-    assert second.recover([]).wait > 0
-    assert third.recover([]) == Recovery(0)
+    assert push(first).wait > 0
+    assert push(second).wait > 0
+    assert push(second).wait > 0
+    assert push(third) == Recovery(0)
     for node in patient:
         node.claim([])
 
@@ -66,8 +67,8 @@ def test_a_node_that_was_silent_for_long_is_not_waited_for(ledgers, patient):
     ledgers.restart()
     first, second, silent = patient
     ledgers.set_heartbeat(silent.node, ledgers.now() - 31 * SECOND)
-    assert first.recover([]).wait > 0
-    assert second.recover([]) == Recovery(0)
+    assert push(first).wait > 0
+    assert push(second) == Recovery(0)
 
 
 def test_a_node_that_slept_through_a_recovery_is_refused_until_it_pushes(ledgers):
@@ -80,7 +81,7 @@ def test_a_node_that_slept_through_a_recovery_is_refused_until_it_pushes(ledgers
     starts_and_waits_out(ledgers, a)
     with pytest.raises(LedgerRecovering):
         b.claim([])
-    assert b.recover([]) == Recovery(0)
+    assert push(b) == Recovery(0)
     b.claim([])
     assert a.epoch == b.epoch
 
@@ -88,12 +89,12 @@ def test_a_node_that_slept_through_a_recovery_is_refused_until_it_pushes(ledgers
 def test_a_second_discovery_does_not_restart_a_recovery(ledgers, patient):
     ledgers.restart()
     first, second, third = patient
-    first.recover([])
+    push(first)
     epoch, ends = first.epoch, ledgers.hold_down_ends()
     ledgers.pass_time(MOMENT)
-    assert 0 < second.recover([]).wait <= MINUTE - MOMENT
+    assert 0 < push(second).wait <= MINUTE - MOMENT
     assert ledgers.hold_down_ends() == ends
-    assert third.recover([]) == Recovery(0)
+    assert push(third) == Recovery(0)
     assert epoch == first.epoch == second.epoch == third.epoch
     first.claim([])
 
@@ -101,22 +102,22 @@ def test_a_second_discovery_does_not_restart_a_recovery(ledgers, patient):
 def test_another_identity_starts_a_recovery_anew(ledgers, patient):
     first, second, third = patient
     ledgers.restart()
-    first.recover([])
+    push(first)
     abandoned = first.epoch
     ledgers.restart()
-    assert second.recover([]).wait > 0
+    assert push(second).wait > 0
     # What the first node told was told to the other server.
-    assert third.recover([]).wait > 0
+    assert push(third).wait > 0
     assert second.epoch == third.epoch != abandoned
-    assert first.recover([]) == Recovery(0)
+    assert push(first) == Recovery(0)
 
 
 def test_the_hold_down_begins_again_with_another_identity(ledgers):
     node = ledgers.node(hold_down=HOLD_DOWN, joined=False)
-    node.recover([])
+    push(node)
     ledgers.pass_time(HOLD_DOWN)
     ledgers.restart()
-    assert node.recover([]).wait == HOLD_DOWN
+    assert push(node).wait == HOLD_DOWN
 
 
 def test_each_recovery_has_an_epoch_of_its_own(ledgers, a):
@@ -130,7 +131,7 @@ def test_each_recovery_has_an_epoch_of_its_own(ledgers, a):
 
 def test_a_late_starter_joins_without_a_recovery(ledgers, a):
     late = ledgers.node(hold_down=MINUTE, joined=False)
-    assert late.recover([Memory("tidy", 5)]) == Recovery(0)
+    assert push(late, [Memory("tidy", 5)]) == Recovery(0)
     assert late.epoch == a.epoch
     assert ledgers.record("tidy").mark == 5
     a.claim([])
@@ -146,11 +147,11 @@ def test_a_lower_fence_of_the_same_server_starts_a_recovery(ledgers, patient):
     first.claim([])
     with pytest.raises(LedgerRecovering):
         second.claim([])
-    assert second.recover([Memory("tidy", two.at)]).wait > 0
+    assert push(second, [Memory("tidy", two.at)]).wait > 0
     with pytest.raises(LedgerRecovering):
         first.claim([])
-    assert third.recover([]).wait > 0
-    assert first.recover([]) == Recovery(0)
+    assert push(third).wait > 0
+    assert push(first) == Recovery(0)
     assert ledgers.last_fence() == lost.fence
     assert claim(first, two) == Answer(two, Verdict.SETTLED, two.at)
 
@@ -159,7 +160,7 @@ def test_the_fence_rises_to_the_highest_that_any_node_has_seen(ledgers, a, b):
     a.fence = ledgers.now() + HOUR
     b.fence = a.fence - 1
     for node in (a, b):
-        node.recover([])
+        push(node)
     assert ledgers.last_fence() == a.fence
     late = ledgers.node()
     (tick,) = due_ticks(ledgers, late)
@@ -197,15 +198,15 @@ def test_a_node_vouches_also_for_entries_that_it_does_not_have(ledgers, a, b):
 
 def test_a_mark_ahead_of_the_servers_clock_is_not_cut(ledgers, a):
     mark = ledgers.now() + HOUR - MINUTE
-    assert a.recover([Memory("tidy", mark)]) == Recovery(0)
+    assert push(a, [Memory("tidy", mark)]) == Recovery(0)
     assert ledgers.record("tidy").mark == mark
     assert claim(a, Tick("tidy", ledgers.now())).verdict is Verdict.SETTLED
 
 
 def test_a_mark_more_than_an_hour_ahead_is_refused_and_told(ledgers, a):
     now = ledgers.now()
-    told = a.recover(
-        [Memory("mad", now + HOUR + MINUTE), Memory("tidy", now), Memory("möd", 2 * now)]
+    told = push(
+        a, [Memory("mad", now + HOUR + MINUTE), Memory("tidy", now), Memory("möd", 2 * now)]
     )
     assert told == Recovery(0, ["mad", "möd"])
     assert ledgers.record("mad") is ledgers.record("möd") is None
@@ -214,7 +215,7 @@ def test_a_mark_more_than_an_hour_ahead_is_refused_and_told(ledgers, a):
 
 def test_a_refused_mark_leaves_the_known_one(ledgers, a):
     record = register(a, "tidy")
-    assert a.recover([Memory("tidy", record.mark + 2 * HOUR)]).refused == ["tidy"]
+    assert push(a, [Memory("tidy", record.mark + 2 * HOUR)]).refused == ["tidy"]
     assert ledgers.record("tidy") == record
 
 
@@ -233,9 +234,9 @@ def test_a_node_with_very_many_entries_pushes_them_all(ledgers, patient):
     now = ledgers.now()
     memories = [Memory(f"entry {number}", now - number) for number in range(1201)]
     mad = [Memory(f"mad {number}", 2 * now) for number in (1, 2)]
-    assert second.recover([]).wait > 0
-    assert third.recover([]).wait > 0
-    assert first.recover([mad[0], *memories, mad[1]]) == Recovery(0, ["mad 1", "mad 2"])
+    assert push(second).wait > 0
+    assert push(third).wait > 0
+    assert push(first, [mad[0], *memories, mad[1]]) == Recovery(0, ["mad 1", "mad 2"])
     assert all(ledgers.record(each.entry).mark == each.mark for each in memories)
 
 
@@ -245,7 +246,7 @@ def test_a_tick_that_the_ledger_knows_settled_is_not_granted_again_without_its_m
     held = grant(first, tick)
     first.enqueue(held, [message(tick)], {})
     ledgers.lose_marks()
-    second.recover([Memory(tick.entry, before.at)])  # the first is dead, and only it knew
+    push(second, [Memory(tick.entry, before.at)])  # the first is dead, and only it knew
     answer = claim(second, tick)
     assert (answer.verdict, answer.mark) == (Verdict.SETTLED, tick.at)
     assert len(ledgers.queue()) == 1
@@ -256,7 +257,7 @@ def test_an_open_tick_is_finished_even_if_its_marks_were_lost(ledgers):
     (tick,) = due_ticks(ledgers, first)
     grant(first, tick)
     ledgers.lose_marks()
-    second.recover([])
+    push(second)
     assert claim(second, tick).verdict is Verdict.HELD
     assert ledgers.record(tick.entry).mark == tick.at
     ledgers.set_lease(tick, ledgers.now())
@@ -268,6 +269,8 @@ def test_an_open_tick_is_finished_even_if_the_grants_were_lost(ledgers):
     (tick,) = due_ticks(ledgers, first)
     held = grant(first, tick)
     ledgers.lose_grants()
+    join(second)
+    join(first)
     assert first.settle([Settlement(held, SENT)]) == [Closing.STALE]
     ledgers.set_lease(tick, ledgers.now())
     (orphan,) = second.claim([]).orphans

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery_redlock_beat.ledger import MAY_MISS, Memory, Orphan, Registration, Verdict
 from celery_redlock_beat.ticks import Tick
-from ledger.places import MINUTE, MOMENT, claim, due_ticks, grant, join, register
+from ledger.places import MINUTE, MOMENT, claim, due_ticks, grant, join, push, register
 
 
 def test_an_unknown_entry_begins_now_and_owes_nothing_of_the_past(ledgers, a):
@@ -87,27 +87,37 @@ class TestAnEntryThatWasMissing:
     def test_catches_up_nothing(self, ledgers):
         node = ledgers.node()
         before = register(node, "report")
-        ledgers.set_heartbeat("other", ledgers.now() + MAY_MISS + MINUTE)
-        ledgers.pass_time(1)
+        nodes_lived_without_it(ledgers)
         after = register(node, "report")
         assert after.since > before.since
         assert after.mark == before.mark
 
     def test_is_not_missing_while_no_node_lives(self, ledgers):
         before = register(ledgers.node(), "report")
-        ledgers.pass_time(1)
+        ledgers.set_present("report", ledgers.now() - MAY_MISS - MINUTE)
         assert register(ledgers.node(), "report") == before
 
     def test_is_not_missing_while_a_node_attends_to_it(self, ledgers):
         node = ledgers.node()
         before = register(node, "report")
-        ledgers.set_heartbeat("other", ledgers.now() + MAY_MISS)
-        ledgers.pass_time(MOMENT)
+        nodes_lived_without_it(ledgers)
         node.attend(["report"])
         assert register(node, "report") == before
 
     def test_is_not_judged_where_nothing_is_known_of_it(self, ledgers):
         node = ledgers.node()
-        node.recover([Memory("report", ledgers.now() - MINUTE, 5, "every µs")])
-        ledgers.set_heartbeat("other", ledgers.now() + MAY_MISS + MINUTE)
+        push(node, [Memory("report", ledgers.now() - MINUTE, 5, "every µs", sure=ledgers.now())])
+        ledgers.set_heartbeat("other", ledgers.now())
         assert register(node, "report").since == 5
+
+    def test_is_not_judged_by_a_heartbeat_of_a_clock_that_was_set_back(self, ledgers):
+        node = ledgers.node()
+        before = register(node, "report")
+        ledgers.set_heartbeat("dead", ledgers.now() + 60 * MINUTE)
+        assert register(node, "report") == before
+
+
+def nodes_lived_without_it(ledgers):
+    ledgers.set_present("report", ledgers.now() - MAY_MISS - MINUTE)
+    ledgers.set_heartbeat("other", ledgers.now())
+    ledgers.pass_time(1)

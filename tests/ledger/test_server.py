@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
+from celery_redlock_beat.errors import LedgerRecovering
 from celery_redlock_beat.ledger import Closing, Memory, Release, Settlement, Verdict
 from celery_redlock_beat.ledger import redis as in_redis
 from celery_redlock_beat.ticks import SENT
@@ -20,6 +20,7 @@ from ledger.places import (
     message,
     messages,
     patient_nodes,
+    push,
 )
 
 
@@ -65,20 +66,13 @@ def test_where_info_is_refused_the_fence_alone_decides(served):
     served.client.execute_command("ACL", "DELUSER", "plain")
 
 
-def test_a_record_of_a_wrong_type_is_told_as_unavailable_and_not_as_an_answer(served):
-    a = served.node()
-    served.client.set(served.keys["open"], "not a sorted set")
-    with pytest.raises(LedgerUnavailable):
-        a.claim([])
-
-
 def test_a_push_in_several_calls_counts_only_when_it_is_complete(served):
     first, second, third = patient_nodes(served)
     served.restart()
-    second.recover([])
-    third.recover([])
+    push(second)
+    push(third)
     running = watch_recovery(first)
-    first.recover([Memory(f"entry {number}", 1) for number in range(501)])
+    push(first, [Memory(f"entry {number}", 1) for number in range(501)])
     assert running == [True, False]
 
 

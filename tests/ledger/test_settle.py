@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery_redlock_beat.ledger import Ask, Closing, Settlement, Verdict
 from celery_redlock_beat.ticks import SECOND, SENT, Reason, skipped
-from ledger.places import MINUTE, MOMENT, claim, due_ticks, grant, reply_lost
+from ledger.places import MINUTE, MOMENT, claim, due_ticks, grant, push, reply_lost
 
 TEN_MINUTES = 600 * SECOND
 
@@ -76,7 +76,7 @@ def test_an_unknown_grant_is_stale(ledgers, a, b):
     (tick,) = due_ticks(ledgers, a)
     held = grant(a, tick)
     ledgers.flush()
-    assert a.recover([]).wait == 0
+    assert push(a).wait == 0
     assert a.settle([Settlement(held, SENT)]) == [Closing.STALE]
     assert ledgers.totals() == {}
 

@@ -25,19 +25,23 @@ from hypothesis.stateful import (
 )
 
 from celery_redlock_beat.errors import LedgerRecovering
+from celery_redlock_beat.hand import Hand
+from celery_redlock_beat.lateness import Policy, Slot
 from celery_redlock_beat.ledger import (
     Ask,
     Claimed,
     Closing,
     Grant,
-    Memory,
     Orphan,
     Registration,
     Release,
     Settlement,
+    Testimony,
     Verdict,
 )
 from celery_redlock_beat.ticks import SENT, Micros, Reason, Tick, skipped
+from celery_redlock_beat.timetables.interval import Interval
+from celery_redlock_beat.witness import Witness
 from ledger.places import (
     MemoryPlace,
     Node,
@@ -50,6 +54,7 @@ from ledger.places import (
 
 ENTRIES = ("tidy", "send: mail")
 PERIOD: Micros = 4_000
+GRID = Interval(PERIOD)
 LEASE: Micros = 15_000
 HOLD_DOWN: Micros = 5_000
 NODES = 3
@@ -69,24 +74,34 @@ def grid_between(after: Micros, before: Micros) -> range:
 
 @dataclass
 class Peer:
-    """What a node keeps in mind: the highest marks it was answered, and what it was granted."""
+    """What a node keeps in mind: what it was answered, and what it was granted."""
 
     ledger: Node
-    marks: dict[str, Micros] = field(default_factory=dict)
-    held: dict[Tick, Grant] = field(default_factory=dict)
+    witness: Witness = field(default_factory=lambda: Witness(loses_messages=True))
+    hand: Hand = field(default_factory=Hand)
     unsettled: list[Settlement] = field(default_factory=list)
     orphans: list[Orphan] = field(default_factory=list)
     cursor: int = 0
 
-    def hear_of(self, entry: str, mark: Micros) -> None:
-        self.marks[entry] = max(mark, self.marks.get(entry, 0))
+    @property
+    def marks(self) -> dict[str, Micros]:
+        return self.witness.marks
+
+    @property
+    def held(self) -> dict[Tick, Grant]:
+        return self.hand.held
 
     def learn(self, claimed: Claimed) -> None:
         self.orphans, self.cursor = claimed.orphans, claimed.cursor
+        self.witness.hear(claimed)
         for answer in claimed.answers:
-            self.hear_of(answer.tick.entry, answer.mark)
             if answer.grant is not None:
                 self.held[answer.tick] = answer.grant
+
+    def knows_closed(self, tick: Tick) -> bool:
+        told = self.witness.testimony([], self.hand)
+        settled = {each.grant.tick for each in told.settled}
+        return tick in settled or tick.at <= self.witness.closed(tick.entry)
 
 
 @dataclass
@@ -108,6 +123,21 @@ class Letter:
             return None
         finally:
             self.ledger.epoch, self.ledger.fence = now
+
+
+@dataclass
+class Copy:
+    """What a server that lost data still has: nothing, or what a replica had some time ago."""
+
+    snapshot: Any = None
+    marks: dict[str, Micros] = field(default_factory=dict)
+    fates: dict[Tick, str] = field(default_factory=dict)
+    in_doubt: set[Tick] = field(default_factory=set)
+    opened: dict[Tick, Micros] = field(default_factory=dict)
+    fences: dict[Tick, int] = field(default_factory=dict)
+    sent: Counter[Tick] = field(default_factory=Counter)
+    paused: set[str] = field(default_factory=set)
+    heartbeats: set[str] = field(default_factory=set)
 
 
 def between(grant: Grant) -> range:
@@ -157,11 +187,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.paused: set[str] = set()
         self.fence = 0
         self.marks: dict[str, Micros] = {}
+        self.copy: Copy | None = None
 
     @initialize()
     def begin(self) -> None:
-        self.peers = [self.new_peer() for _ in range(NODES)]
-        self.start = dict(self.peers[0].marks)
+        first = self.new_peer()
+        self.start = dict(first.marks)
+        self.peers = [first, *(self.new_peer() for _ in range(NODES - 1))]
 
     def teardown(self) -> None:
         self.place.close()
@@ -280,29 +312,31 @@ class LedgerMachine(RuleBasedStateMachine):
     def the_server_loses_everything(self, order: list[int], dead: set[int]) -> None:
         """Flush, with some nodes dying at the same moment: then only the others remember."""
         self.place.flush()
-        for peer in self.peers:
-            with pytest.raises(LedgerRecovering):
-                peer.ledger.claim([])
-        for number in dead:
-            self.peers[number] = self.unknown_peer()
-        remembered = {
-            entry: max(peer.marks.get(entry, 0) for peer in self.peers) for entry in ENTRIES
-        }
-        pushing = [self.peers[number] for number in order]
-        # On a busy machine one may come after the hold-down: a higher fence starts another.
-        for _ in range(MOST_PUSHES):
-            waits = [self.push(peer) for peer in pushing]
-            if not any(waits) and len(self.epochs()) == 1:
-                break
-            self.place.pass_time(max(waits))
-        for peer in pushing:
-            self.register(peer)
-        for lost in (self.leases, self.sent_here, self.totals, self.opened, self.paused):
-            lost.clear()
-        self.marks.clear()
-        for entry in ENTRIES:
-            self.take_stock_after_loss(entry, self.place.record(entry).mark)
-            self.marks[entry] = remembered[entry]
+        self.recover(order, dead, Copy())
+
+    @rule()
+    def a_replica_falls_behind(self) -> None:
+        self.copy = Copy(
+            self.place.snapshot(),
+            {entry: self.place.record(entry).mark for entry in ENTRIES},
+            dict(self.fates),
+            set(self.in_doubt),
+            dict(self.opened),
+            dict(self.fences),
+            Counter(self.sent_here),
+            set(self.paused),
+            set(self.place.heartbeats()),
+        )
+
+    @rule(order=st.permutations(range(NODES)), dead=st.sets(st.integers(0, NODES - 1)))
+    @only_if(lambda self: self.copy)
+    def the_replica_is_promoted(self, order: list[int], dead: set[int]) -> None:
+        """Fail over to the copy that fell behind, with some nodes dying at the same moment."""
+        copy, self.copy = self.copy, None
+        self.place.pass_time(PERIOD)
+        self.place.restore(copy.snapshot)
+        self.place.restart()
+        self.recover(order, dead, copy)
 
     # --- what must hold -------------------------------------------------------------------------
 
@@ -346,6 +380,77 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # --- how it is told -------------------------------------------------------------------------
 
+    def recover(self, order: list[int], dead: set[int], copy: Copy) -> None:
+        """Have those who live tell what they remember, and foresee what becomes of each tick."""
+        for peer in self.peers:
+            with pytest.raises(LedgerRecovering):
+                peer.ledger.claim([])
+        for number in dead:
+            self.peers[number] = self.unknown_peer()
+        marks = {
+            entry: max(copy.marks.get(entry, 0), *(p.marks.get(entry, 0) for p in self.peers))
+            for entry in ENTRIES
+        }
+        still_open = self.foresee_what_is_open(copy)
+        told = [each for peer in self.peers for each in self.testimony(peer).settled]
+        # Closed by those who know what they passed over, and so counted with them.
+        counted = {
+            Tick(each.grant.tick.entry, at)
+            for each in told
+            if each.grant.tick in copy.opened
+            for at in between(each.grant)
+        }
+        pushing = [self.peers[number] for number in order]
+        # On a busy machine one may come after the hold-down: a higher fence starts another.
+        for _ in range(MOST_PUSHES):
+            waits = [self.push(peer) for peer in pushing]
+            if not any(waits) and len(self.epochs()) == 1:
+                break
+            self.place.pass_time(max(waits))
+        for peer in pushing:
+            self.register(peer)
+        found = self.place.open_ticks()
+        assert found.keys() <= still_open.keys()
+        if self.place.kind == "memory":
+            # A recovery does not wait for those of whom the copy never heard.
+            late = {
+                tick
+                for peer in self.peers
+                if copy.heartbeats and peer.ledger.node not in copy.heartbeats
+                for tick in peer.held
+            }
+            assert still_open.keys() - late <= found.keys()
+        self.leases = found
+        self.opened = {tick: still_open[tick][0] for tick in found}
+        self.fences |= {tick: still_open[tick][1] for tick in found}
+        self.fates |= copy.fates
+        self.in_doubt = (self.in_doubt | copy.in_doubt) - self.fates.keys()
+        self.sent_here = Counter(copy.sent)
+        self.paused = {entry for entry in ENTRIES if entry in self.place.pauses()}
+        assert self.paused >= copy.paused
+        self.marks = marks
+        for entry in ENTRIES:
+            self.take_stock_after_loss(entry, marks[entry], counted)
+        self.totals = Counter(self.place.totals())
+
+    def foresee_what_is_open(self, copy: Copy) -> dict[Tick, tuple[Micros, int]]:
+        """Return each tick that must be open, with the mark before its first grant, and its fence.
+
+        Open is what the copy has open, and what a living node holds and never tried, unless the
+        copy or a living node knows it to be closed. The highest fence wins.
+        """
+        found = {tick: (previous, copy.fences[tick]) for tick, previous in copy.opened.items()}
+        for peer in self.peers:
+            for tick, grant in peer.held.items():
+                if grant.fence > found.get(tick, (0, -1))[1]:
+                    found[tick] = grant.previous, grant.fence
+        return {
+            tick: grant
+            for tick, grant in found.items()
+            if tick not in copy.fates.keys() | copy.in_doubt
+            and not any(p.knows_closed(tick) for p in self.peers)
+        }
+
     def peer(self, number: int) -> Peer:
         return self.peers[number % NODES]
 
@@ -380,9 +485,14 @@ class LedgerMachine(RuleBasedStateMachine):
         if how == "late":
             self.letters.append(letter)
         closing = self.deliver(letter) if how in ("heard", "reply lost") else None
+        if how == "heard" and closing is Closing.PAUSED:
+            return
         # What was tried without an answer is dropped and never tried again.
-        if not (how == "heard" and closing is Closing.PAUSED):
-            del peer.held[grant.tick]
+        del peer.held[grant.tick]
+        if how != "heard":
+            peer.witness.tried(grant, passed(grant))
+        elif closing and closing.stands:
+            peer.witness.pushed(grant, passed(grant))
 
     def unknown_peer(self) -> Peer:
         return Peer(self.place.node(joined=False, lease=LEASE, hold_down=HOLD_DOWN))
@@ -395,14 +505,26 @@ class LedgerMachine(RuleBasedStateMachine):
         return peer
 
     def push(self, peer: Peer) -> Micros:
-        return peer.ledger.recover([Memory(*known) for known in peer.marks.items()]).wait
+        told = peer.ledger.recover(self.testimony(peer))
+        while doubts := told.doubts:
+            peer.ledger.resolve(
+                {each: grid_between(each.floor, each.mark + 1) or [each.mark] for each in doubts}
+            )
+            told = peer.ledger.recover(self.testimony(peer))
+        return told.wait
+
+    def testimony(self, peer: Peer) -> Testimony:
+        slots = [Slot(entry, GRID, Policy(), since=at) for entry, at in self.start.items()]
+        return peer.witness.testimony(slots, peer.hand)
 
     def epochs(self) -> set[str]:
         return {peer.ledger.epoch for peer in self.peers}
 
     def register(self, peer: Peer) -> None:
-        for record in peer.ledger.register([Registration(entry, "grid") for entry in ENTRIES]):
-            peer.hear_of(record.entry, record.mark)
+        for record in peer.ledger.register(
+            [Registration(entry, GRID.fingerprint) for entry in ENTRIES]
+        ):
+            peer.witness.hear_mark(record.entry, record.mark)
 
     def judge(self, claimed: Claimed) -> Claimed:
         """Hold every answer to a claim against the whole truth."""
@@ -450,6 +572,8 @@ class LedgerMachine(RuleBasedStateMachine):
             peer.unsettled.append(settlement)
         else:
             (closing,) = peer.ledger.settle([settlement])
+            if closing.stands:
+                peer.witness.settled(settlement)
         if closing is Closing.DONE:
             self.close(settlement)
 
@@ -465,16 +589,27 @@ class LedgerMachine(RuleBasedStateMachine):
         self.leases.pop(grant.tick, None)
         self.totals += Counter(fates.values())
 
-    def take_stock_after_loss(self, entry: str, mark: Micros) -> None:
+    def take_stock_after_loss(self, entry: str, mark: Micros, counted: set[Tick]) -> None:
         """What is not known to be settled is in doubt; what lies after the mark was forgotten."""
+        someone_remembers = mark > 0
+        mark = mark or self.place.record(entry).mark
+        pending = {tick for tick in self.opened if tick.entry == entry}
+        for tick, previous in self.opened.items():
+            if tick.entry == entry:
+                pending |= {Tick(entry, at) for at in grid_between(previous, tick.at)}
         mine = {tick for tick in self.fates | dict.fromkeys(self.in_doubt) if tick.entry == entry}
         for tick in mine:
-            if tick.at > mark:
+            if tick.at > mark or tick in pending:
                 self.forgotten.add(tick)
                 self.fates.pop(tick, None)
                 self.in_doubt.discard(tick)
         due = {Tick(entry, at) for at in grid_between(self.start[entry], mark + 1)}
-        self.in_doubt |= due - self.fates.keys()
+        doubtful = due - self.fates.keys() - pending - self.in_doubt
+        if someone_remembers:
+            assert doubtful - counted <= self.place.kept().keys(), (
+                "nobody knew them, and nobody counted them"
+            )
+        self.in_doubt |= doubtful
 
 
 def run(make_place, examples: int, steps: int) -> None:

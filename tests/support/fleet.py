@@ -31,7 +31,7 @@ class FakeDelivery:
 
     def __init__(self, ledger: MemoryLedger, *, enqueues: bool = True) -> None:
         self.ledger = ledger
-        self.enqueues = enqueues
+        self.enqueues = self.shares_ledger = enqueues
         self.is_ready = True
         self.before: Callable[[Tick], Delivered | None] = lambda _tick: None
         self.messages: list[RedlockEntry] = []

@@ -590,7 +590,7 @@ def test_a_cursor_moves_to_the_answered_mark_and_only_by_a_verdict_on_the_tick(
     answering(node, verdict=verdict, mark=mark, wait=SECOND)
     node.dispatcher.step(fleet.now + SECOND)
     assert node.dispatcher.due.get("a").cursor == moves_to
-    assert node.dispatcher.claims.marks["a"] == mark
+    assert node.dispatcher.witness.marks["a"] == mark
 
 
 def test_a_mark_that_was_answered_for_an_entry_that_is_gone_here_is_remembered(fleet):
@@ -601,7 +601,7 @@ def test_a_mark_that_was_answered_for_an_entry_that_is_gone_here_is_remembered(f
     fleet.advance(1)
     dying.claim_only(Tick("gone", fleet.now))
     live(fleet, other, (FORLORN_AFTER + 2) * LEASE / SECOND)
-    assert other.dispatcher.claims.marks["gone"] == START + SECOND
+    assert other.dispatcher.witness.marks["gone"] == START + SECOND
 
 
 def test_an_entry_that_the_ledger_does_not_know_any_more_is_registered_again(fleet, node):

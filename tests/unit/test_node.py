@@ -1,11 +1,13 @@
 """A node over time: outages, recoveries, entries that come and go."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 
-from celery_redlock_beat.errors import LedgerUnavailable
-from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
+from celery_redlock_beat.ledger import Answer, Verdict
+from celery_redlock_beat.ticks import SECOND, Tick
 from celery_redlock_beat.timetables.interval import Interval
 from support.fleet import START, Fleet
 
@@ -166,3 +168,132 @@ def test_entries_of_living_nodes_and_of_a_fleet_that_was_down_are_not_missing(fl
     late.put("a", Interval(7200 * SECOND), catch_up="all")
     late.run()
     assert late.outcomes() == [("a", "sent")]
+
+
+def three_due(fleet, **options):
+    """Return two nodes, and three ticks that are due by now."""
+    nodes = [fleet.add(**options) for _ in range(2)]
+    for each in nodes:
+        each.put("a", catch_up="all")
+        each.run()
+    fleet.advance(3)
+    return nodes
+
+
+def test_what_was_claimed_and_not_sent_when_the_data_was_lost_is_sent(fleet):
+    one, other = three_due(fleet)
+
+    def lose(_tick):
+        one.delivery.before = lambda _tick: None
+        fleet.server.flush()
+
+    one.delivery.before = lose
+    for each in (one, other):
+        each.run()
+    assert fleet.queue() == {f"a {START + number * SECOND}": 1 for number in (1, 2, 3)}
+    assert fleet.totals() == {"sent": 3}
+
+
+def test_what_was_tried_without_an_answer_when_the_data_was_lost_is_in_doubt(fleet):
+    one, other = three_due(fleet)
+    enqueue = one.dispatcher.ledger.enqueue
+
+    def lost(*args):
+        one.dispatcher.ledger.enqueue = enqueue
+        enqueue(*args)
+        fleet.server.flush()
+        raise LedgerUnavailable("timed out")
+
+    one.dispatcher.ledger.enqueue = lost
+    for each in (one, other):
+        each.run()
+    assert fleet.queue() == {f"a {START + number * SECOND}": 1 for number in (2, 3)}
+    assert fleet.totals() == {"sent": 2, "in_doubt:data_loss": 1}
+    assert ("a", "in_doubt:data_loss") not in other.outcomes()
+
+
+def test_what_only_a_dead_node_knew_is_in_doubt_and_told(fleet):
+    one, other = three_due(fleet)
+    one.claim_only(Tick("a", START + SECOND))
+    other.dispatcher.ledger.claim([])
+    other.dispatcher.witness.hear_mark("a", START + 3 * SECOND)
+    fleet.server.flush()
+    fleet.advance(1)
+    other.run()
+    told = [event for event in other.events if event.outcome.text == "in_doubt:data_loss"]
+    assert [event.tick.at for event in told] == [START + number * SECOND for number in (1, 2, 3)]
+    assert fleet.queue() == {f"a {START + 4 * SECOND}": 1}
+
+
+def test_a_lost_key_is_told_by_its_name_and_a_first_start_is_no_loss(fleet, node, caplog):
+    assert "lost" not in caplog.text
+    fleet.server.paused.clear()
+    fleet.server.keepers.discard("paused")
+    node.run()
+    assert "The ledger had lost its key 'paused'" in caplog.text
+    fleet.server.flush()
+    node.run()
+    assert "The ledger was empty" in caplog.text
+
+
+def test_a_pause_outlives_the_loss_of_the_ledger(fleet, node):
+    fleet.server.paused["a"] = "7 by ann"
+    fleet.advance(1)
+    node.run()
+    fleet.server.flush()
+    fleet.advance(1)
+    node.run()
+    assert fleet.server.paused == {"a": "7 by ann"}
+    assert fleet.queue() == {}
+
+
+def test_a_mark_of_a_clock_that_was_set_back_is_told_once_and_a_repair_is_obeyed(
+    fleet, node, caplog
+):
+    fleet.server_shift = 1800 * SECOND
+    node.run()
+    fleet.advance(1)
+    node.run()
+    fleet.server_shift = 0
+    for _ in range(5):
+        fleet.advance(1)
+        node.run()
+    assert caplog.text.count("s ahead of the ledger's clock, which was set back") == 1
+    assert "celery redlock repair" in caplog.text
+    before = len(fleet.queue())
+    operator = fleet.add()
+    operator.run()
+    operator.dispatcher.ledger.repair("a", fleet.now, "ann", "clock")
+    node.run()
+    fleet.advance(1)
+    node.run()
+    assert len(fleet.queue()) == before + 1
+    assert "an operator set its mark" in caplog.text
+
+
+def test_a_record_that_cannot_be_read_is_told_once_and_stops_no_other(fleet, node, caplog):
+    node.put("b")
+    node.run()
+    ledger, claim = node.dispatcher.ledger, node.dispatcher.ledger.claim
+
+    def torn(asks, cursor=0):
+        claimed = claim([ask for ask in asks if ask.tick.entry != "a"], cursor)
+        unread = [ask.tick for ask in asks if ask.tick.entry == "a"]
+        answers = [Answer(tick, Verdict.UNREADABLE, -1) for tick in unread]
+        return replace(claimed, answers=[*answers, *claimed.answers])
+
+    ledger.claim = torn
+    for _ in range(3):
+        fleet.advance(1)
+        node.run()
+    assert caplog.text.count("cannot read what it holds") == 1
+    assert {event.tick.entry for event in node.events} == {"b"}
+
+
+def test_recoveries_that_never_help_are_paced(fleet, node):
+    def always(asks, cursor=0):
+        raise LedgerRecovering("claim")
+
+    node.dispatcher.ledger.claim = always
+    waits = [node.node.run() for _ in range(5)]
+    assert all(0 < wait <= SECOND for wait in waits)

@@ -4,7 +4,8 @@
 -- ARGV  4.. entries, one at least
 -- Answer  OK
 
-if must_recover() then return answer('RECOVERING') end
+local refused = refusal() or foreign(KEYS[9], 'zset')
+if refused then return refused end
 
 local pairs_to_add = {}
 for i = 4, #ARGV do

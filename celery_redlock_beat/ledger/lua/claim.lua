@@ -3,12 +3,14 @@
 -- ARGV  4 lease, µs   5 orphan cursor   6 most orphans
 --       7.. per tick: entry, tick, due_at, expected mark ("" for none)
 -- Answer  OK, then {verdict, mark, wait, fence, attempt, previous, deadline, waited} per tick,
---         {entry, tick, free_since, attempt} per orphan, the next cursor, and the least end of a
---         lease that is still ahead ("" for none)
+--         {entry, tick, free_since, attempt} per orphan, the next cursor, the least end of a
+--         lease that is still ahead ("" for none), and all open ticks ("" for too many to name):
+--         what is neither open nor above its mark is settled, and nodes remember that
 --
 -- Found                     Verdict
+-- record or grant not ours  UNREADABLE    nothing is written over it
 -- no record, no grant       UNREGISTERED
--- entry paused              PAUSED     changes nothing, moves no cursor, counts nothing
+-- entry paused              PAUSED     with its pause; changes nothing, counts nothing
 -- due_at > now              EARLY      with the wait; no tolerance
 -- open, lease alive, mine   MINE       the reply was lost
 -- open, lease alive         HELD       with the wait
@@ -21,8 +23,10 @@
 -- Orphans come oldest first from the cursor, a rank that wraps, so that some that nobody can
 -- finish do not hide the others.
 
-if must_recover() then return answer('RECOVERING') end
+local refused = refusal() or foreign(nodes, 'zset')
+if refused then return refused end
 
+local MOST_NAMED = 32
 local lease, cursor, most = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
 redis.call('ZADD', nodes, int(now), node)
@@ -32,7 +36,7 @@ redis.call('PEXPIRE', nodes, 86400000)
 -- A lease that ends later than any would was given by a clock that has been set back. It is over.
 local farthest = int(now + lease + 600000000)
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, farthest, '+inf', 'LIMIT', 0, 100)) do
-  redis.call('ZADD', open, int(now), member)
+  if member ~= KEEPER then redis.call('ZADD', open, int(now), member) end
 end
 
 local function refuse(verdict, mark, wait)
@@ -59,11 +63,15 @@ end
 local function ask(entry, tick, due_at, expected)
   local member = int(tick) .. ':' .. entry
   local grant, record = grant_of(member, tick), read_record(entry)
+  if (record and record.unreadable) or (grant and grant.unreadable) then
+    return {'UNREADABLE', '-1', '0'}
+  end
   if not record then
     if not grant then return {'UNREGISTERED', '-1', '0'} end
     record = {mark = 0, since = now, fence = 0, runs = 0, fingerprint = ''}
   end
-  if redis.call('HEXISTS', paused, entry) == 1 then return refuse('PAUSED', record.mark) end
+  local pause = redis.call('HGET', paused, entry)
+  if pause then return {'PAUSED', int(record.mark), '0', pause} end
   if due_at > now then return refuse('EARLY', record.mark, due_at - now) end
   if grant and tick > record.mark then
     record.mark = tick
@@ -99,12 +107,15 @@ local orphans = {}
 local free = redis.call('ZRANGEBYSCORE', open, '-inf', int(now), 'WITHSCORES', 'LIMIT', cursor, most)
 for i = 1, #free, 2 do
   local tick, entry = string.match(free[i], '^(%d+):(.*)$')
-  local grant = grant_of(free[i], tonumber(tick))
+  local grant = entry and grant_of(free[i], tonumber(tick))
   if grant and grant.open and redis.call('HEXISTS', paused, entry) == 0 then
     orphans[#orphans + 1] = {entry, tick, int(tonumber(free[i + 1])), int(grant.attempt)}
   end
 end
 local next_cursor = #free < 2 * most and 0 or cursor + most
 
-local ahead = redis.call('ZRANGEBYSCORE', open, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-return answer('OK', answers, orphans, int(next_cursor), ahead[2] and int(tonumber(ahead[2])) or '')
+local ahead =
+  redis.call('ZRANGEBYSCORE', open, '(' .. int(now), '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+local can_name = redis.call('ZCARD', open) <= MOST_NAMED + 1
+return answer('OK', answers, orphans, int(next_cursor), ahead[2] and int(tonumber(ahead[2])) or '',
+              can_name and redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf') or '')

@@ -13,7 +13,8 @@
 --
 -- Scripts have no rollback: types and fence are looked at first, then it pushes, then settles.
 
-if must_recover() then return answer('RECOVERING') end
+local refused = refusal() or cannot_close()
+if refused then return refused end
 
 local keep, entry, fence = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[7])
 local member = ARGV[6] .. ':' .. entry

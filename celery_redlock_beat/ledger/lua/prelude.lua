@@ -1,24 +1,36 @@
 -- What every verb shares: the keys, the clock, the records, the guard. Prepended to each script.
 --
 -- KEYS  1 marks   hash   "e:<entry>" → "mark since fence runs fingerprint"; also, so that losing
---                        the key loses them too: identity, epoch, fence, recovering, hold_down
+--                        the key loses them too: format, identity, epoch, fence, recovering,
+--                        hold_down, "x:<entry>" → the fence at which an operator set its mark,
+--                        "r:<entry>" → the revision at which it was resumed
 --       2 open    zset   "<tick>:<entry>" → end of its lease, µs
 --       3 grants  hash   "<tick>:<entry>" → "open owner fence attempt previous waited"
 --                                         | "done fence outcome"
 --       4 settled zset   "<tick>:<entry>" → when its "done" grant may be forgotten, µs
---       5 totals  hash   "sent" | "skipped:<reason>" → count
---       6 paused  hash   entry → note
+--       5 totals  hash   "sent" | "skipped:<reason>" | "in_doubt:<reason>" → count
+--       6 paused  hash   entry → "revision note"
 --       7 nodes   zset   node → last heartbeat, µs
---       8 heard   set    nodes that pushed during the running recovery
+--       8 heard   hash   of the running recovery: "n:<node>" → 1 for those that pushed,
+--                        "e:<entry>" → "closed floor mark"
 -- ARGV  1 node   2 the epoch it pushed under   3 the highest fence it has ever seen
+--
+-- open, grants and paused hold a keeper, an empty name that nothing else has: where it is gone,
+-- the key was deleted or evicted, and what nodes remember must be heard as after any other loss.
 --
 -- Every answer begins with a status, the server's time in µs and the last fence:
 --   OK          the verb's own answer follows
 --   RECOVERING  nothing was done: the server is not the one that this node pushed to (another
---               identity, a lower fence, another epoch), or a recovery is running
+--               identity, a lower fence, another epoch), it lost a key, or a recovery is running
+--   FOREIGN     nothing was done: a key of ours, which follows, holds another type than ours
+--   FORMAT      nothing was done: the records are in another format, which follows
 --
 -- TIME is read once: it stands still within a script on Redis 8 and Valkey, but not before.
 -- Numbers become text through int(): ".." keeps 14 digits of a float.
+
+local FORMAT = '1'
+local KEEPER = ''
+local IN_DOUBT = 'in_doubt:data_loss'
 
 local marks, open, grants, settled, totals, paused, nodes, heard = unpack(KEYS, 1, 8)
 local node, epoch, seen = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -36,16 +48,52 @@ local function server_identity()
   return type(info) == 'string' and string.match(info, 'master_replid:(%x+)') or 'unknown'
 end
 
-local meta = redis.call('HMGET', marks, 'identity', 'epoch', 'fence', 'recovering')
-local last_fence = tonumber(meta[3] or '0')
+local function is_error(reply)
+  return type(reply) == 'table' and reply.err
+end
+
+local meta = redis.pcall('HMGET', marks, 'identity', 'epoch', 'fence', 'recovering', 'format')
+local keepers = {open = redis.pcall('ZSCORE', open, KEEPER),
+                 grants = redis.pcall('HGET', grants, KEEPER),
+                 paused = redis.pcall('HGET', paused, KEEPER)}
+local last_fence = tonumber(meta[3] or '') or 0
 local identity = server_identity()
 
 local function answer(status, ...)
   return {status, int(now), int(last_fence), ...}
 end
 
+-- What is amiss with a key that a script is going to write to: scripts have no rollback.
+local function foreign(key, kind)
+  local found = redis.call('TYPE', key).ok
+  return found ~= kind and found ~= 'none' and answer('FOREIGN', key, found, kind) or nil
+end
+
+local function disorder()
+  for key, reply in pairs({[marks] = meta, [open] = keepers.open, [grants] = keepers.grants,
+                           [paused] = keepers.paused}) do
+    if is_error(reply) then return foreign(key, key == open and 'zset' or 'hash') or reply end
+  end
+  if meta[5] and meta[5] ~= FORMAT then return answer('FORMAT', meta[5]) end
+end
+
+local function lost_keys()
+  local lost = {}
+  if not (meta[1] or meta[4]) then lost[1] = 'marks' end
+  for _, name in ipairs({'open', 'grants', 'paused'}) do
+    if not keepers[name] then lost[#lost + 1] = name end
+  end
+  return lost
+end
+
 local function must_recover()
   return meta[4] or meta[1] ~= identity or meta[2] ~= epoch or seen > last_fence
+    or not (keepers.open and keepers.grants and keepers.paused)
+end
+
+-- The answer that this call gets instead of its own, if there is one.
+local function refusal()
+  return disorder() or (must_recover() and answer('RECOVERING')) or nil
 end
 
 -- Rises with every grant, also over numbers that a failover lost.
@@ -54,11 +102,13 @@ local function next_fence()
   return last_fence
 end
 
+-- Nothing that cannot be read is written over: it is told, and left to an operator.
 local function read_record(entry)
   local text = redis.call('HGET', marks, 'e:' .. entry)
   if not text then return nil end
   local mark, since, fence, runs, fingerprint =
     string.match(text, '^(%d+) (%d+) (%d+) (%d+) (.*)$')
+  if not mark then return {unreadable = true} end
   return {mark = tonumber(mark), since = tonumber(since), fence = tonumber(fence),
           runs = tonumber(runs), fingerprint = fingerprint}
 end
@@ -78,7 +128,8 @@ local function read_grant(member)
     return {open = true, owner = owner, fence = tonumber(fence), attempt = tonumber(attempt),
             previous = tonumber(previous), waited = waited}
   end
-  return {open = false, fence = tonumber(string.match(text, '^done (%d+)'))}
+  local done = string.match(text, '^done (%d+) ')
+  return done and {open = false, fence = tonumber(done)} or {unreadable = true}
 end
 
 local function write_grant(member, grant)
@@ -94,18 +145,21 @@ local function may_close(member, fence)
   return grant.open and 'DONE' or 'ALREADY'
 end
 
+-- A total that is no number is an operator's to mend: it must not stop what it counts.
+local function count(outcome, number)
+  redis.pcall('HINCRBY', totals, outcome, number)
+end
+
 -- Close an open tick. Counts what lay between the previous mark and the tick here and nowhere
 -- else, so that it is counted once whatever replies are lost. passed: {reason, number, ...}
 local function close(entry, member, fence, outcome, passed, keep)
   redis.call('ZREM', open, member)
   redis.call('HSET', grants, member, table.concat({'done', int(fence), outcome}, ' '))
   redis.call('ZADD', settled, int(now + keep), member)
-  redis.call('HINCRBY', totals, outcome, 1)
-  for i = 1, #passed, 2 do
-    redis.call('HINCRBY', totals, 'skipped:' .. passed[i], passed[i + 1])
-  end
+  count(outcome, 1)
+  for i = 1, #passed, 2 do count('skipped:' .. passed[i], passed[i + 1]) end
   local record = outcome == 'sent' and read_record(entry)
-  if record then
+  if record and not record.unreadable then
     record.runs = record.runs + 1
     write_record(entry, record)
   end
@@ -114,4 +168,8 @@ local function close(entry, member, fence, outcome, passed, keep)
     redis.call('HDEL', grants, old)
     redis.call('ZREM', settled, old)
   end
+end
+
+local function cannot_close()
+  return foreign(settled, 'zset') or foreign(totals, 'hash')
 end

@@ -3,7 +3,7 @@
 -- KEYS  9 present   zset   entry → when a node that has it last said so, µs
 -- ARGV  4 how long an entry may be missing while nodes live, µs
 --       5.. per entry: entry, fingerprint, again (0|1), run_on_start (0|1)
--- Answer  OK, then one text per entry: "mark since fence runs fingerprint"
+-- Answer  OK, then one text per entry: "mark since fence runs fingerprint", "" if unreadable
 --
 -- Unknown entry         mark = since = now: nothing of the past is sent
 -- Other fingerprint     since = now, the mark stays: a changed timetable catches up nothing
@@ -13,10 +13,12 @@
 -- run_on_start          a tick "now" is opened, unowned, its lease over, for whoever comes next;
 --                       once per entry ever registered, since only an unknown entry gets it
 
-if must_recover() then return answer('RECOVERING') end
-
 local present, may_miss = KEYS[9], tonumber(ARGV[4])
-local beat = tonumber(redis.call('ZREVRANGE', nodes, 0, 0, 'WITHSCORES')[2] or '0')
+local refused = refusal() or foreign(present, 'zset') or foreign(nodes, 'zset')
+if refused then return refused end
+
+-- No later than now: one that is ahead was heard before the clock was set back.
+local beat = math.min(now, tonumber(redis.call('ZREVRANGE', nodes, 0, 0, 'WITHSCORES')[2] or '0'))
 
 local function was_missing(entry)
   local seen = tonumber(redis.call('ZSCORE', present, entry) or '')
@@ -37,6 +39,8 @@ for i = 5, #ARGV, 4 do
       redis.call('HSET', marks, 'fence', int(last_fence))
     end
     write_record(entry, record)
+  elseif record.unreadable then
+    -- It stays as it is: the claim says so.
   elseif again == '1' or was_missing(entry)
       or (record.fingerprint ~= fingerprint and record.fingerprint ~= '') then
     record.since, record.fingerprint = math.max(record.since, now), fingerprint
@@ -47,6 +51,6 @@ for i = 5, #ARGV, 4 do
     write_record(entry, record)
   end
   redis.call('ZADD', present, int(now), entry)
-  records[#records + 1] = redis.call('HGET', marks, 'e:' .. entry)
+  records[#records + 1] = record.unreadable and '' or redis.call('HGET', marks, 'e:' .. entry)
 end
 return answer('OK', records)

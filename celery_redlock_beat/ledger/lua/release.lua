@@ -7,7 +7,8 @@
 -- UNREACHABLE  the broker is away: no attempt was made, and a newer tick may win
 -- FAILED       the attempt counts, and a newer tick may win
 
-if must_recover() then return answer('RECOVERING') end
+local refused = refusal()
+if refused then return refused end
 
 local back_off, why = tonumber(ARGV[4]), ARGV[5]
 local released = 0

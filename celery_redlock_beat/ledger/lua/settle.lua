@@ -7,7 +7,8 @@
 --   ALREADY  this very fence settled it before
 --   STALE    another grant is in force, or nobody remembers: nothing was changed
 
-if must_recover() then return answer('RECOVERING') end
+local refused = refusal() or cannot_close()
+if refused then return refused end
 
 local keep = tonumber(ARGV[4])
 local closings = {}

@@ -1,0 +1,172 @@
+"""The recovery of a ledger in this process: what ``recover.lua`` does, row by row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from celery_redlock_beat.ledger import HEARTBEAT_ALIVE, Doubt, Grant, Recovery, Settlement
+from celery_redlock_beat.ledger.memory_server import HOUR, KEPT, Done, Mark, Open, Vouched
+from celery_redlock_beat.ticks import IN_DOUBT, Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from celery_redlock_beat.ledger import Memory, Testimony
+    from celery_redlock_beat.ledger.memory_server import MemoryServer
+    from celery_redlock_beat.ticks import Micros
+
+
+class Push:
+    """One call of ``recover`` by one node, at one instant of its server."""
+
+    def __init__(
+        self, server: MemoryServer, now: Micros, seen: int, *, lease: Micros, keep: Micros
+    ) -> None:
+        self.server = server
+        self.now = now
+        self.seen = seen
+        self.lease = lease
+        self.keep = keep
+        self.refused: list[str] = []
+        self.repaired: dict[str, Micros] = {}
+        self.in_doubt: list[Tick] = []
+        self.lost = server.lost_keys()
+
+    def begin(self, hold_down: Micros) -> None:
+        """Start a recovery where this server is another one, or has lost something."""
+        server = self.server
+        moved = server.recovering is not None or server.identity != server.replid
+        if self.lost or (
+            server.recovering != server.replid and (moved or self.seen > server.fence)
+        ):
+            if "open" in self.lost:
+                self._rebuild_open()
+            server.keepers = set(KEPT)
+            server.heard.clear()
+            server.vouched.clear()
+            server.recovering, server.epoch = server.replid, uuid4().hex
+            server.hold_down = self.now + hold_down
+        server.fence = max(server.fence, self.seen)
+
+    def take(self, testimony: Testimony, node: str) -> None:
+        """Raise marks, close what is known settled, reopen what was never tried, and pause."""
+        for memory in testimony.memories:
+            self._mark(memory)
+        for settlement in testimony.settled:
+            self._settled(settlement)
+        for grant in testimony.held:
+            self._held(grant, node)
+        for pause in testimony.pauses:
+            known = self.server.paused.get(pause.entry, "").partition(" ")[0]
+            latest = max(
+                int(known) if known.isdecimal() else 0, self.server.resumed.get(pause.entry, 0)
+            )
+            if pause.revision > latest:
+                self.server.paused[pause.entry] = f"{pause.revision} {pause.note}"
+
+    def end(self, node: str, hold_down: Micros) -> Recovery:
+        """End the recovery if all is heard, or tell how long to wait, or what is in doubt."""
+        server, now = self.server, self.now
+        if server.recovering is not None:
+            server.heard.add(node)
+            server.hold_down = min(server.hold_down, now + hold_down)
+            living = {each for each, at in server.nodes.items() if at >= now - HEARTBEAT_ALIVE}
+            if now < server.hold_down and not (living and living <= server.heard):
+                return self._told(server.hold_down - now)
+        doubts = [
+            Doubt(entry, floor, known.mark)
+            for entry, known in server.vouched.items()
+            if (floor := max(known.floor, now - HOUR)) < known.mark
+        ]
+        for tick in list(server.open):
+            known = server.vouched.get(tick.entry)
+            if known and tick.at <= known.closed:
+                held = server.grants.get(tick)
+                self._close(tick)
+                if isinstance(held, Open):
+                    # Nobody told what it passed over, and this copy's mark lies behind that.
+                    doubts.append(Doubt(tick.entry, held.previous, tick.at))
+        if not doubts:
+            server.heard.clear()
+            server.vouched.clear()
+            server.identity, server.recovering, server.hold_down = server.replid, None, 0
+        return self._told(0, doubts)
+
+    def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
+        """Close as in doubt what is neither open nor known settled."""
+        for doubt, instants in doubts.items():
+            known = self.server.vouched.get(doubt.entry)
+            if known is None:
+                continue
+            for tick in (Tick(doubt.entry, at) for at in instants):
+                is_known = tick in self.server.grants or tick in self.server.open
+                if not is_known and not self._is_passed_over(tick):
+                    self._close(tick)
+            floor = max(known.floor, doubt.mark)
+            self.server.vouched[doubt.entry] = known._replace(floor=floor)
+        return self.in_doubt
+
+    def _mark(self, memory: Memory) -> None:
+        server, entry = self.server, memory.entry
+        record = server.marks.get(entry)
+        if record and self.seen < server.repairs.get(entry, 0):
+            self.repaired[entry] = record.mark
+        elif memory.mark > self.now + HOUR:
+            self.refused.append(entry)
+        else:
+            before = record.mark if record else 0
+            raised = self._raise(entry, memory.mark, memory.since, memory.fingerprint)
+            known = server.vouched.get(entry, Vouched(0, before, 0))
+            server.vouched[entry] = Vouched(
+                max(known.closed, memory.closed),
+                max(known.floor, memory.sure, raised.since),
+                raised.mark,
+            )
+
+    def _settled(self, settlement: Settlement) -> None:
+        held = self.server.grants.get(settlement.grant.tick)
+        if not isinstance(held, Done):
+            # What it passed over lies above the mark of a copy that never saw the grant: in doubt.
+            counted = settlement if held else Settlement(settlement.grant, settlement.outcome)
+            self.server.close(counted, self.now, self.keep)
+
+    def _held(self, grant: Grant, node: str) -> None:
+        server, tick = self.server, grant.tick
+        held = server.grants.get(tick)
+        is_older = held is None or (isinstance(held, Open) and held.fence < grant.fence)
+        if server.recovering is not None and is_older:
+            server.grants[tick] = Open(
+                node, grant.fence, grant.attempt, grant.previous, grant.waited
+            )
+            server.open[tick] = min(grant.deadline, self.now + self.lease)
+            self._raise(tick.entry, tick.at, 0, "")
+
+    def _raise(self, entry: str, mark: Micros, since: Micros, fingerprint: str) -> Mark:
+        record = self.server.marks.setdefault(entry, Mark())
+        record.mark, record.since = max(record.mark, mark), max(record.since, since)
+        record.fingerprint = record.fingerprint or fingerprint
+        return record
+
+    def _is_passed_over(self, tick: Tick) -> bool:
+        # What an open tick passed over is counted when it is closed, and not in doubt.
+        return any(
+            each.entry == tick.entry
+            and isinstance(held, Open)
+            and held.previous < tick.at < each.at
+            for each, held in self.server.grants.items()
+        )
+
+    def _close(self, tick: Tick) -> None:
+        held = self.server.grants.get(tick)
+        grant = Grant(tick, held.fence if held else 0, 0, tick.at, 0)
+        self.server.close(Settlement(grant, IN_DOUBT), self.now, self.keep)
+        self.in_doubt.append(tick)
+
+    def _rebuild_open(self) -> None:
+        for tick, held in self.server.grants.items():
+            if isinstance(held, Open):
+                self.server.open.setdefault(tick, self.now + self.lease)
+
+    def _told(self, wait: Micros, doubts: Sequence[Doubt] = ()) -> Recovery:
+        return Recovery(wait, self.refused, self.repaired, self.lost, list(doubts), self.in_doubt)

@@ -1,0 +1,133 @@
+"""What a node remembers of the ledger, to vouch for it after a loss of data; it asks nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from celery_redlock_beat.ledger import Memory, Settlement, Testimony, Verdict
+from celery_redlock_beat.ticks import IN_DOUBT, SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from celery_redlock_beat.hand import Hand
+    from celery_redlock_beat.lateness import Slot
+    from celery_redlock_beat.ledger import Answer, Claimed, Grant, Pause
+    from celery_redlock_beat.ticks import Micros, Reason, Tick
+
+REMEMBERED: Micros = 3600 * SECOND
+"""How long it is of use to know that a tick was settled: what is older is never in doubt."""
+MAY_LACK: Micros = 5 * SECOND
+"""How much a copy of the data may lack of what the lost one had: replicas lag, disks are late."""
+
+
+class Witness:
+    """What this node was answered, and what it did, as far as a ledger may come to lack it.
+
+    What is neither open nor above its mark is settled. So with each answer that names all open
+    ticks a node knows for every entry up to where it is settled; what it settles itself until the
+    next such answer, it keeps tick by tick. ``loses_messages`` tells that the messages live in the
+    ledger's Redis: then nobody can vouch that the last ones have arrived.
+    """
+
+    def __init__(self, *, loses_messages: bool) -> None:
+        self.marks: dict[str, Micros] = {}
+        self.pauses: dict[str, Pause] = {}
+        self._loses_messages = loses_messages
+        self._settled: dict[Tick, Settlement] = {}
+        self._tried: dict[Tick, Settlement] = {}
+        self._least_open: dict[str, Micros] | None = None
+        self._closed: dict[str, Micros] = {}
+        self._told_at: Micros = 0
+
+    def hear(self, claimed: Claimed) -> None:
+        """Learn marks and pauses from the answers to a claim, and what is settled by now."""
+        if claimed.open is None:
+            self._keep_what_is_closed()
+        for answer in claimed.answers:
+            self._hear_answer(answer)
+        if claimed.open is not None:
+            self._hear_open(claimed.open)
+        self._told_at = claimed.now
+
+    def hear_mark(self, entry: str, mark: Micros) -> None:
+        """Learn a mark from an answer that does not tell which ticks are open."""
+        if self._least_open is not None:
+            self._keep_what_is_closed()
+        self._raise(entry, mark)
+
+    def obey(self, entry: str, mark: Micros) -> None:
+        """Believe an operator, who set a mark: the one thing that can lower it."""
+        self.marks[entry] = mark
+        self._closed.pop(entry, None)
+
+    def settled(self, settlement: Settlement) -> None:
+        """Remember an outcome that the ledger has written down."""
+        tick = settlement.grant.tick
+        self._tried.pop(tick, None)
+        self._settled[tick] = settlement
+
+    def pushed(self, grant: Grant, passed: Mapping[Reason, int]) -> None:
+        """Remember a message that was pushed and settled in one step: they are lost together."""
+        self.settled(Settlement(grant, IN_DOUBT, passed))
+
+    def tried(self, grant: Grant, passed: Mapping[Reason, int]) -> None:
+        """Remember a try without an answer: the ledger may know what became of it, or nobody."""
+        self._tried[grant.tick] = Settlement(grant, IN_DOUBT, passed)
+
+    def closed(self, entry: str) -> Micros:
+        """Return an instant up to which all ticks of an entry are settled."""
+        if self._least_open is None:
+            return self._closed.get(entry, 0)
+        mark = self.marks.get(entry, 0)
+        return min(mark, self._least_open.get(entry, mark + 1) - 1)
+
+    def testimony(self, slots: Iterable[Slot], hand: Hand) -> Testimony:
+        """Return all that this node vouches for, of entries that it has and of others."""
+        known = {slot.name: slot for slot in slots}
+        recent = self._told_at - REMEMBERED
+        settled = [*self._settled.values(), *self._tried.values()]
+        return Testimony(
+            [self._memory(entry, known.get(entry)) for entry in self.marks],
+            [*hand.outcomes(), *(each for each in settled if each.grant.tick.at > recent)],
+            list(hand.held.values()),
+            list(self.pauses.values()),
+        )
+
+    def _memory(self, entry: str, slot: Slot | None) -> Memory:
+        closed = self.closed(entry)
+        sure = min(closed, self._told_at - MAY_LACK) if self._loses_messages else closed
+        since, fingerprint = (slot.since, slot.timetable.fingerprint) if slot else (0, "")
+        return Memory(entry, self.marks[entry], since, fingerprint, closed, max(0, sure))
+
+    def _hear_answer(self, answer: Answer) -> None:
+        entry = answer.tick.entry
+        if answer.verdict in (Verdict.UNREGISTERED, Verdict.UNREADABLE):
+            return
+        self._raise(entry, answer.mark)
+        if answer.pause:
+            self.pauses[entry] = answer.pause
+        else:
+            self.pauses.pop(entry, None)
+        if answer.grant:  # it is open: whatever was tried before did not arrive
+            self._tried.pop(answer.tick, None)
+
+    def _hear_open(self, ticks: list[Tick]) -> None:
+        self._least_open = {}
+        for tick in ticks:
+            self._least_open[tick.entry] = min(tick.at, self._least_open.get(tick.entry, tick.at))
+        self._closed = {}
+        self._settled = {}
+        still_open = set(ticks)
+        self._tried = {tick: each for tick, each in self._tried.items() if tick in still_open}
+
+    def _keep_what_is_closed(self) -> None:
+        """Keep what was known before marks are heard that it does not hold for."""
+        if self._least_open is not None:
+            self._closed = {entry: self.closed(entry) for entry in self.marks}
+            self._least_open = None
+        oldest = self._told_at - REMEMBERED
+        self._settled = {tick: each for tick, each in self._settled.items() if tick.at > oldest}
+
+    def _raise(self, entry: str, mark: Micros) -> None:
+        self.marks[entry] = max(mark, self.marks.get(entry, 0))

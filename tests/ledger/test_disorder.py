@@ -1,0 +1,133 @@
+"""Records that are not ours, or that nobody can read: told by name, and left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from celery_redlock_beat.errors import LedgerUnavailable
+from celery_redlock_beat.ledger import (
+    ESSENTIAL,
+    Ask,
+    Closing,
+    Memory,
+    Registration,
+    Release,
+    Settlement,
+    Testimony,
+    Verdict,
+)
+from celery_redlock_beat.ticks import SENT, Tick
+from ledger.places import claim, due_ticks, grant, message, register
+
+OURS = {
+    "marks": "hash",
+    "open": "zset",
+    "grants": "hash",
+    "settled": "zset",
+    "totals": "hash",
+    "paused": "hash",
+    "nodes": "zset",
+    "heard": "hash",
+    "present": "zset",
+    "audit": "stream",
+}
+VERBS = {
+    "register": lambda node, held: node.register([Registration("new", "daily")]),
+    "attend": lambda node, held: node.attend(["tidy"]),
+    "claim": lambda node, held: node.claim([Ask(Tick("tidy", held.tick.at + 1), 0)]),
+    "settle": lambda node, held: node.settle([Settlement(held, SENT)]),
+    "enqueue": lambda node, held: node.enqueue(held, [message(held.tick)], {}),
+    "release": lambda node, held: node.release([held], 0, Release.UNTRIED),
+    "recover": lambda node, held: node.recover(Testimony([Memory("tidy", held.tick.at)])),
+    "repair": lambda node, held: node.repair("tidy", held.tick.at, "ann", "why"),
+}
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_key_of_a_foreign_type_is_named_and_nothing_is_done_by_halves(served, verb, name):
+    node = served.node()
+    (tick,) = due_ticks(served, node)
+    held = grant(node, tick)
+    served.client.delete(served.keys[name])
+    served.client.set(served.keys[name], "of somebody else")
+    before = served.records()
+    refused = None
+    try:
+        VERBS[verb](node, held)
+    except LedgerUnavailable as exc:
+        refused = str(exc)
+    assert served.client.get(served.keys[name]) == b"of somebody else"
+    if refused:
+        told = f"{served.keys[name]!r} is ours, and holds a string instead of a {OURS[name]}"
+        assert told in refused
+        assert "delete or rename it" in refused
+        assert served.records() == before
+    else:
+        assert name not in ESSENTIAL, "each verb needs them"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_another_format_is_told_and_left_alone(served, verb):
+    node = served.node()
+    (tick,) = due_ticks(served, node)
+    held = grant(node, tick)
+    served.client.hset(served.keys["marks"], "format", "2")
+    before = served.records()
+    with pytest.raises(LedgerUnavailable, match="kept in format 2, which this release"):
+        VERBS[verb](node, held)
+    assert served.records() == before
+
+
+def test_an_unreadable_record_stops_no_other_entry_and_is_not_written_over(served):
+    node = served.node()
+    for entry in ("torn", "sound"):
+        register(node, entry)
+    served.pass_time(1)
+    served.client.hset(served.keys["marks"], "e:torn", "12 monkeys")
+    torn, sound = (Tick(entry, served.now() - 1) for entry in ("torn", "sound"))
+    answers = node.claim([Ask(torn, torn.at), Ask(sound, sound.at)]).answers
+    assert [answer.verdict for answer in answers] == [Verdict.UNREADABLE, Verdict.GRANTED]
+    told = node.register([Registration("torn", "daily"), Registration("sound", "every µs")])
+    assert (told[0], told[1].entry) == (None, "sound")
+    node.recover(Testimony([Memory("torn", served.now()), Memory("sound", sound.at)]))
+    assert served.client.hget(served.keys["marks"], "e:torn") == b"12 monkeys"
+    node.repair("torn", sound.at, "ann", "torn")
+    node.recover(Testimony())
+    assert claim(node, Tick("torn", served.now() - 1)).verdict is Verdict.GRANTED
+
+
+def test_an_unreadable_grant_stops_no_other_tick_and_is_not_written_over(served):
+    node = served.node()
+    first, second = due_ticks(served, node, count=2)
+    held = grant(node, first)
+    member = f"{first.at}:tidy"
+    served.client.hset(served.keys["grants"], member, "closed, I think")
+    served.client.zadd(served.keys["open"], {member: 1, "no tick at all": 1})
+    assert node.claim([]).orphans == []
+    assert claim(node, first).verdict is Verdict.UNREADABLE
+    assert node.settle([Settlement(held, SENT)]) == [Closing.STALE]
+    assert node.enqueue(held, [message(first)], {}) is Closing.STALE
+    grant(node, second)
+    assert served.client.hget(served.keys["grants"], member) == b"closed, I think"
+
+
+def test_a_total_that_is_no_number_does_not_stop_what_it_counts(served):
+    node = served.node()
+    (tick,) = due_ticks(served, node)
+    served.client.hset(served.keys["totals"], "sent", "very many")
+    assert node.enqueue(grant(node, tick), [message(tick)], {}) is Closing.DONE
+    assert served.open_ticks() == {}
+    assert len(served.queue()) == 1
+
+
+@pytest.mark.parametrize("field", ["fence", "hold_down"])
+def test_an_unreadable_number_of_the_ledger_itself_is_no_obstacle(served, field):
+    node = served.node()
+    one, two = due_ticks(served, node, count=2)
+    held = grant(node, one)
+    served.client.hset(served.keys["marks"], field, "?")
+    node.recover(Testimony([Memory("tidy", one.at, sure=one.at)]))
+    served.restart()
+    node.recover(Testimony([Memory("tidy", one.at, sure=one.at)]))
+    assert grant(node, two).fence > held.fence

@@ -1,0 +1,371 @@
+"""What nodes vouch for after a loss of data: settled, held, tried, paused; and what is in doubt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from celery_redlock_beat.errors import LedgerRecovering
+from celery_redlock_beat.ledger import (
+    Closing,
+    Doubt,
+    Memory,
+    Pause,
+    Recovery,
+    Settlement,
+    Testimony,
+    Verdict,
+)
+from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Reason, Tick, skipped
+from ledger.places import (
+    MINUTE,
+    claim,
+    due_ticks,
+    grant,
+    join,
+    message,
+    patient_nodes,
+    push,
+    register,
+)
+
+HOUR = 3600 * SECOND
+DOUBTFUL = "in_doubt:data_loss"
+
+
+@pytest.fixture
+def patient(ledgers):
+    return patient_nodes(ledgers)
+
+
+def vouch(node, *memories, **more) -> Recovery:
+    return node.recover(Testimony(memories, **more))
+
+
+class TestATickThatAnyoneKnowsSettled:
+    def test_is_closed_where_the_copy_has_it_open(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        held = grant(a, tick)
+        old = ledgers.snapshot()
+        a.settle([Settlement(held, SENT)])
+        ledgers.restore(old)
+        ledgers.restart()
+        join(b)
+        join(a, settled=[Settlement(held, SENT, {Reason.SUPERSEDED: 2})])
+        assert ledgers.open_ticks() == {}
+        assert ledgers.totals() == {"sent": 1, "skipped:superseded": 2}
+        assert claim(b, tick).verdict is Verdict.SETTLED
+
+    def test_is_counted_once_however_often_it_is_told(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        held = grant(a, tick)
+        a.settle([Settlement(held, skipped(Reason.GRACE))])
+        ledgers.restart()
+        for node in (a, b, a):
+            join(node, settled=[Settlement(held, IN_DOUBT)])
+        assert ledgers.totals() == {"skipped:grace": 1}
+
+    def test_is_closed_where_the_copy_never_heard_of_it(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        held = grant(a, tick)
+        ledgers.flush()
+        told = [Settlement(held, SENT, {Reason.SUPERSEDED: 2})]
+        join(a, [Memory("tidy", tick.at, closed=tick.at, sure=tick.at)], settled=told)
+        assert ledgers.totals() == {"sent": 1}, "what it passed over is in doubt, or sure"
+        assert claim(join(b), tick).verdict is Verdict.SETTLED
+
+    def test_is_closed_in_whatever_order_nodes_tell(self, ledgers, patient):
+        first, second, third = patient
+        (tick,) = due_ticks(ledgers, first)
+        held = grant(first, tick)
+        for order in ((first, second), (second, first)):
+            ledgers.flush()
+            for node in order:
+                settled = [Settlement(held, SENT)] if node is first else []
+                vouch(node, settled=settled, held=[] if node is first else [held])
+            assert ledgers.kept()[tick] == "sent"
+            assert ledgers.open_ticks() == {}
+        third.recover(Testimony())
+
+    def test_its_late_message_finds_it_closed(self, ledgers, a):
+        (tick,) = due_ticks(ledgers, a)
+        held = grant(a, tick)
+        ledgers.restart()
+        join(a, settled=[Settlement(held, IN_DOUBT)])
+        assert a.enqueue(held, [message(tick)], {}) is Closing.ALREADY
+        assert ledgers.queue() == []
+
+    def test_is_closed_if_it_lies_before_what_a_node_knows_to_be_closed(self, ledgers, a, b):
+        one, two = due_ticks(ledgers, a, count=2)
+        grant(a, one)
+        old = ledgers.snapshot()
+        ledgers.restore(old)
+        ledgers.restart()
+        told = vouch(b, Memory("tidy", two.at, closed=one.at))
+        assert told.in_doubt == [one]
+        assert ledgers.open_ticks() == {}
+        assert ledgers.totals() == {DOUBTFUL: 1}
+
+
+class TestAGrantThatWasNeverTried:
+    def test_is_reopened_under_its_own_fence(self, ledgers, patient):
+        first, second, third = patient
+        (tick,) = due_ticks(ledgers, first)
+        held = grant(first, tick)
+        ledgers.flush()
+        vouch(first, Memory("tidy", tick.at), held=[held])
+        vouch(second)
+        third.recover(Testimony())
+        assert ledgers.open_ticks().keys() == {tick}
+        assert ledgers.record("tidy").mark == tick.at
+
+    def test_can_be_sent_and_is_not_granted_meanwhile(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        held = replace(grant(a, tick), previous=tick.at - 3, waited=True)
+        ledgers.flush()
+        a_pushes_first(ledgers, a, held)
+        join(b)
+        assert claim(b, tick).verdict is Verdict.HELD
+        assert claim(a, tick).grant == held
+        assert a.enqueue(held, [message(tick)], {}) is Closing.DONE
+        assert len(ledgers.queue()) == 1
+
+    def test_stays_with_the_higher_fence(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        slow = grant(a, tick)
+        ledgers.set_lease(tick, ledgers.now())
+        quick = grant(b, tick)
+        for order in ((slow, quick), (quick, slow)):
+            ledgers.flush()
+            join(a, held=order)
+            assert a.settle([Settlement(slow, SENT)]) == [Closing.STALE]
+        assert b.epoch != a.epoch
+        assert join(b).settle([Settlement(quick, SENT)]) == [Closing.DONE]
+
+    def test_is_not_reopened_once_the_recovery_is_over(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        held = grant(a, tick)
+        ledgers.flush()
+        join(b, [Memory("tidy", tick.at)])
+        assert ledgers.kept()[tick] == DOUBTFUL
+        join(a, [Memory("tidy", tick.at)], held=[held])
+        assert ledgers.open_ticks() == {}
+        assert a.enqueue(held, [message(tick)], {}) is Closing.STALE
+
+    def test_has_a_lease_no_longer_than_any(self, ledgers, a):
+        (tick,) = due_ticks(ledgers, a)
+        held = replace(grant(a, tick), deadline=ledgers.now() + HOUR)
+        ledgers.flush()
+        a_pushes_first(ledgers, a, held)
+        assert ledgers.open_ticks()[tick] <= ledgers.now() + MINUTE
+
+
+def a_pushes_first(ledgers, node, held):
+    join(node, [Memory("tidy", held.tick.at, closed=held.tick.at - 1)], held=[held])
+
+
+class TestWhatIsInDoubt:
+    def test_lies_between_the_mark_of_the_copy_and_the_one_that_is_remembered(self, ledgers, a):
+        ticks = due_ticks(ledgers, a, count=6)
+        grant(a, ticks[1])
+        old = ledgers.snapshot()
+        ledgers.restore(old)
+        ledgers.restart()
+        told = vouch(a, Memory("tidy", ticks[5].at))
+        assert told.doubts == [Doubt("tidy", ticks[1].at, ticks[5].at)]
+        assert told.wait == 0
+        with pytest.raises(LedgerRecovering):
+            a.claim([])
+        doubted = a.resolve({told.doubts[0]: [tick.at for tick in ticks[2:]]})
+        assert doubted == ticks[2:]
+        assert vouch(a) == Recovery(0)
+        assert ledgers.totals() == {DOUBTFUL: 4}
+        assert set(ledgers.open_ticks()) == {ticks[1]}
+        assert claim(a, ticks[3]).verdict is Verdict.SETTLED
+
+    def test_is_not_what_someone_is_sure_of_or_holds(self, ledgers, patient):
+        first, second, third = patient
+        ticks = due_ticks(ledgers, first, count=6)
+        held = replace(grant(first, ticks[5]), previous=ticks[4].at)
+        ledgers.flush()
+        vouch(first, Memory("tidy", ticks[5].at, closed=ticks[2].at, sure=ticks[2].at), held=[held])
+        vouch(second, Memory("tidy", ticks[1].at, closed=ticks[1].at, sure=ticks[1].at))
+        ledgers.set_heartbeat(third.node, ledgers.now())
+        told = third.recover(Testimony())
+        assert told.doubts == [Doubt("tidy", ticks[2].at, ticks[5].at)]
+        doubted = third.resolve({told.doubts[0]: [tick.at for tick in ticks[3:]]})
+        assert doubted == ticks[3:5]
+
+    def test_is_not_what_an_open_tick_passed_over(self, ledgers, a):
+        ticks = due_ticks(ledgers, a, count=3)
+        held = grant(a, ticks[2])
+        ledgers.flush()
+        told = vouch(a, Memory("tidy", ticks[2].at, sure=held.previous), held=[held])
+        assert a.resolve({told.doubts[0]: [tick.at for tick in ticks]}) == []
+        join(a)
+        assert a.settle([Settlement(held, SENT, {Reason.SUPERSEDED: 2})]) == [Closing.DONE]
+        assert ledgers.totals() == {"sent": 1, "skipped:superseded": 2}
+
+    def test_is_what_a_tick_passed_over_that_is_known_closed(self, ledgers, a, b):
+        ticks = due_ticks(ledgers, a, count=3)
+        grant(a, ticks[2])
+        ledgers.restart()
+        told = vouch(b, Memory("tidy", ticks[2].at, closed=ticks[2].at))
+        assert told.in_doubt == [ticks[2]]
+        (doubt,) = told.doubts
+        assert b.resolve({doubt: [tick.at for tick in ticks]}) == ticks[:2]
+        assert vouch(b) == Recovery(0)
+
+    def test_is_not_what_lies_before_the_entry_was_known_or_over_an_hour_ago(self, ledgers, a):
+        now = ledgers.now()
+        ledgers.flush()
+        told = vouch(a, Memory("new", now, since=now - 10), Memory("old", now, since=5))
+        new, old = sorted(told.doubts, key=lambda doubt: doubt.entry)
+        assert new == Doubt("new", now - 10, now)
+        assert old.floor >= now - HOUR
+
+    def test_is_nothing_after_a_restart_without_a_loss(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        held = grant(a, tick)
+        a.enqueue(held, [message(tick)], {})
+        ledgers.restart()
+        assert vouch(a, Memory("tidy", tick.at)) == Recovery(0)
+        assert vouch(b, Memory("tidy", tick.at - 1)) == Recovery(0)
+        assert ledgers.totals() == {"sent": 1}
+
+    def test_is_counted_for_a_node_that_comes_late(self, ledgers, a, b):
+        one, two = due_ticks(ledgers, a, count=2)
+        ledgers.flush()
+        join(a, [Memory("tidy", one.at, sure=one.at)])
+        told = vouch(b, Memory("tidy", two.at, sure=one.at))
+        assert told.doubts == [Doubt("tidy", one.at, two.at)]
+        assert b.resolve({told.doubts[0]: [two.at]}) == [two]
+        assert vouch(b) == Recovery(0)
+        assert ledgers.totals() == {DOUBTFUL: 1}
+
+    def test_is_counted_once_by_whoever_ends_the_recovery(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        ledgers.flush()
+        (doubt,) = vouch(a, Memory("tidy", tick.at, sure=tick.at - 1)).doubts
+        assert vouch(b).doubts == [doubt]
+        assert a.resolve({doubt: [tick.at]}) == [tick]
+        assert b.resolve({doubt: [tick.at]}) == []
+        assert ledgers.totals() == {DOUBTFUL: 1}
+
+
+class TestAPause:
+    def test_is_restored(self, ledgers, a):
+        (tick,) = due_ticks(ledgers, a)
+        ledgers.pause("tidy")
+        pause = claim(a, tick).pause
+        assert pause == Pause("tidy", 7, "by a test")
+        ledgers.flush()
+        join(a, [Memory("tidy", tick.at - 1)], pauses=[pause])
+        assert ledgers.pauses() == {"tidy": "7 by a test"}
+        assert claim(a, tick).verdict is Verdict.PAUSED
+
+    def test_that_is_older_than_the_known_one_is_not(self, ledgers, a):
+        ledgers.pause("tidy")
+        ledgers.restart()
+        join(a, pauses=[Pause("tidy", 6, "older"), Pause("tidy", 7, "the same")])
+        assert ledgers.pauses() == {"tidy": "7 by a test"}
+        join(a, pauses=[Pause("tidy", 8, "by somebody else")])
+        assert ledgers.pauses() == {"tidy": "8 by somebody else"}
+
+
+class TestAKeyThatWasLost:
+    @pytest.mark.parametrize("key", ["marks", "open", "grants", "pauses"])
+    def test_is_noticed_at_once_and_told_by_its_name(self, ledgers, a, key):
+        (tick,) = due_ticks(ledgers, a)
+        grant(a, tick)
+        getattr(ledgers, f"lose_{key}")()
+        with pytest.raises(LedgerRecovering):
+            a.claim([])
+        assert vouch(a, Memory("tidy", tick.at, closed=tick.at - 1)).lost == [
+            {"pauses": "paused"}.get(key, key)
+        ]
+        push(a)
+        a.claim([])
+        assert vouch(a).lost == []
+
+    def test_the_open_ticks_are_found_again_among_the_grants(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        grant(a, tick)
+        ledgers.lose_open()
+        join(b)
+        assert claim(b, tick).verdict is Verdict.HELD
+        ledgers.set_lease(tick, ledgers.now())
+        assert grant(b, tick).attempt == 2
+
+    def test_an_empty_ledger_has_lost_them_all(self, ledgers, a):
+        ledgers.flush()
+        assert vouch(a).lost == ["marks", "open", "grants", "paused"]
+
+
+class TestARepair:
+    def test_sets_a_mark_back_and_nodes_forget_the_old_one(self, ledgers, a, b):
+        record = register(a, "tidy")
+        ahead = record.mark + HOUR // 2
+        join(b, [Memory("tidy", ahead)])
+        operator = join(ledgers.node(joined=False))
+        assert operator.repair("tidy", record.mark, "ann@ops", "clock").startswith(f"{ahead} ")
+        for node in (a, b):
+            with pytest.raises(LedgerRecovering):
+                node.claim([])
+            told = vouch(node, Memory("tidy", ahead))
+            assert told == Recovery(0, repaired={"tidy": record.mark})
+            assert ledgers.record("tidy").mark == record.mark
+        assert vouch(b, Memory("tidy", record.mark)) == Recovery(0)
+
+    def test_leaves_an_audit_record(self, ledgers, a):
+        register(a, "tidy")
+        a.repair("tidy", 5, "ann@ops", "since I say so")
+        (told,) = ledgers.audit()
+        assert told["from"].endswith(" every µs")
+        assert (told["who"], told["entry"], told["to"], told["why"]) == (
+            "ann@ops",
+            "tidy",
+            "5",
+            "since I say so",
+        )
+
+    def test_makes_an_entry_known_that_was_not(self, ledgers, a):
+        assert a.repair("tidy", 5, "ann@ops", "") == ""
+        record = ledgers.record("tidy")
+        assert (record.mark, record.since, record.fingerprint) == (5, 5, "")
+
+    def test_waits_for_the_end_of_a_recovery(self, ledgers, a):
+        ledgers.restart()
+        with pytest.raises(LedgerRecovering):
+            a.repair("tidy", 5, "ann@ops", "")
+
+    def test_of_one_entry_leaves_the_marks_of_others_to_the_nodes(self, ledgers, a):
+        for entry in ("tidy", "other"):
+            register(a, entry)
+        mark = ledgers.record("other").mark + 1
+        a.repair("tidy", 5, "ann@ops", "")
+        late = ledgers.node(joined=False)
+        told = vouch(late, Memory("tidy", mark), Memory("other", mark, sure=mark))
+        assert told == Recovery(0, repaired={"tidy": 5})
+        assert (ledgers.record("tidy").mark, ledgers.record("other").mark) == (5, mark)
+
+
+def test_a_claim_names_the_open_ticks_unless_they_are_too_many(ledgers, a):
+    ticks = due_ticks(ledgers, a, count=33)
+    assert a.claim([]).open == []
+    for tick in ticks[:32]:
+        grant(a, tick)
+    assert set(a.claim([]).open) == set(ticks[:32])
+    grant(a, ticks[32])
+    assert a.claim([]).open is None
+
+
+def test_a_doubt_of_very_many_ticks_is_resolved_in_parts(ledgers, a):
+    now = ledgers.now()
+    ledgers.flush()
+    (doubt,) = vouch(a, Memory("tidy", now, since=now - 2500)).doubts
+    instants = range(now - 2499, now + 1)
+    assert a.resolve({doubt: instants}) == [Tick("tidy", at) for at in instants]
+    assert vouch(a) == Recovery(0)
+    assert ledgers.totals() == {DOUBTFUL: 2500}
