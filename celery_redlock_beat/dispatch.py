@@ -62,6 +62,7 @@ class Dispatcher:
         namespace: str,
         lease: Micros,
         observe: Callable[[Event], None],
+        stand_by: Micros = 0,
     ) -> None:
         self.ledger = ledger
         self.delivery = delivery
@@ -80,6 +81,7 @@ class Dispatcher:
             self.hand,
             self.witness,
             lease,
+            stand_by,
             lambda name: entry_of(name) is not None,
         )
         self._pace: Micros = 0
@@ -99,7 +101,8 @@ class Dispatcher:
         self.claims.attend()
         # Before the claim: what was published here must not come back as an orphan.
         self._settle()
-        self._can_send = self.clock.is_known and self.delivery.ready()
+        is_known = self.clock.is_known and self.claims.is_known()
+        self._can_send = is_known and self.delivery.ready()
         more = self.claims.claim(self._room(), can_send=self._can_send)
         tried = self._try_all(ends)
         self._settle()
@@ -130,6 +133,8 @@ class Dispatcher:
         recovery = self.ledger.recover(self.witness.testimony(self.due, self.hand))
         for entry, mark in recovery.repaired.items():
             self.claims.obey(entry, mark)
+        for tick in recovery.not_in_force:
+            self.hand.drop(tick)
         for tick in recovery.in_doubt:
             self._doubt(tick)
         return recovery
@@ -182,7 +187,10 @@ class Dispatcher:
         entry, slot = self.entry_of(grant.tick.entry), self.due.get(grant.tick.entry)
         passed = slot.passed_over(grant.previous, grant.tick.at) if slot else {}
         reason = self._refusal(grant, slot)
-        if reason:
+        if self.witness.has_published(grant.tick):
+            # It was slow, and lost the grant before it could settle: the message is out.
+            self._conclude(grant, SENT, passed)
+        elif reason:
             self._conclude(grant, skipped(reason), passed)
         elif entry:
             self._deliver(grant, entry, passed)
@@ -239,6 +247,7 @@ class Dispatcher:
                 self.witness.settled(Settlement(grant, SENT, passed))
             self._tell(self._event(grant, SENT, passed))
         elif delivered is Delivered.PUBLISHED:
+            self.witness.published(grant, passed)
             self._conclude(grant, SENT, passed)
             self._settle()
         elif delivered is Delivered.NOTHING:

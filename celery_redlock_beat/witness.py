@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.ledger import Memory, Settlement, Testimony, Verdict
-from celery_redlock_beat.ticks import IN_DOUBT, SECOND
+from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,7 +36,8 @@ class Witness:
         self._loses_messages = loses_messages
         self._settled: dict[Tick, Settlement] = {}
         self._tried: dict[Tick, Settlement] = {}
-        self._least_open: dict[str, Micros] | None = None
+        self._published: dict[Tick, Settlement] = {}
+        self._open: dict[str, list[Micros]] | None = None
         self._closed: dict[str, Micros] = {}
         self._told_at: Micros = 0
 
@@ -52,8 +53,7 @@ class Witness:
 
     def hear_mark(self, entry: str, mark: Micros) -> None:
         """Learn a mark from an answer that does not tell which ticks are open."""
-        if self._least_open is not None:
-            self._keep_what_is_closed()
+        self._keep_what_is_closed()
         self._raise(entry, mark)
 
     def obey(self, entry: str, mark: Micros) -> None:
@@ -65,11 +65,20 @@ class Witness:
         """Remember an outcome that the ledger has written down."""
         tick = settlement.grant.tick
         self._tried.pop(tick, None)
+        self._published.pop(tick, None)
         self._settled[tick] = settlement
 
     def pushed(self, grant: Grant, passed: Mapping[Reason, int]) -> None:
         """Remember a message that was pushed and settled in one step: they are lost together."""
         self.settled(Settlement(grant, IN_DOUBT, passed))
+
+    def published(self, grant: Grant, passed: Mapping[Reason, int]) -> None:
+        """Remember a message that is out, until its tick is known to be settled."""
+        self._published[grant.tick] = Settlement(grant, SENT, passed)
+
+    def has_published(self, tick: Tick) -> bool:
+        """Whether this node knows that a tick's message is out: it must not publish it again."""
+        return tick in self._published
 
     def tried(self, grant: Grant, passed: Mapping[Reason, int]) -> None:
         """Remember a try without an answer: the ledger may know what became of it, or nobody."""
@@ -77,16 +86,17 @@ class Witness:
 
     def closed(self, entry: str) -> Micros:
         """Return an instant up to which all ticks of an entry are settled."""
-        if self._least_open is None:
+        if self._open is None:
             return self._closed.get(entry, 0)
-        mark = self.marks.get(entry, 0)
-        return min(mark, self._least_open.get(entry, mark + 1) - 1)
+        return min([self.marks.get(entry, 0), *(at - 1 for at in self._open.get(entry, ()))])
 
     def testimony(self, slots: Iterable[Slot], hand: Hand) -> Testimony:
         """Return all that this node vouches for, of entries that it has and of others."""
         known = {slot.name: slot for slot in slots}
         recent = self._told_at - REMEMBERED
-        settled = [*self._settled.values(), *self._tried.values()]
+        known_here = {each.grant.tick for each in hand.outcomes()}
+        published = [each for tick, each in self._published.items() if tick not in known_here]
+        settled = [*self._settled.values(), *self._tried.values(), *published]
         return Testimony(
             [self._memory(entry, known.get(entry)) for entry in self.marks],
             [*hand.outcomes(), *(each for each in settled if each.grant.tick.at > recent)],
@@ -95,10 +105,12 @@ class Witness:
         )
 
     def _memory(self, entry: str, slot: Slot | None) -> Memory:
-        closed = self.closed(entry)
+        mark, closed = self.marks[entry], self.closed(entry)
         sure = min(closed, self._told_at - MAY_LACK) if self._loses_messages else closed
         since, fingerprint = (slot.since, slot.timetable.fingerprint) if slot else (0, "")
-        return Memory(entry, self.marks[entry], since, fingerprint, closed, max(0, sure))
+        still_open = tuple(self._open.get(entry, ())) if self._open is not None else ()
+        closed = mark if still_open else closed
+        return Memory(entry, mark, since, fingerprint, closed, max(0, sure), still_open)
 
     def _hear_answer(self, answer: Answer) -> None:
         entry = answer.tick.entry
@@ -113,19 +125,22 @@ class Witness:
             self._tried.pop(answer.tick, None)
 
     def _hear_open(self, ticks: list[Tick]) -> None:
-        self._least_open = {}
+        self._open = {}
         for tick in ticks:
-            self._least_open[tick.entry] = min(tick.at, self._least_open.get(tick.entry, tick.at))
+            self._open.setdefault(tick.entry, []).append(tick.at)
         self._closed = {}
         self._settled = {}
         still_open = set(ticks)
-        self._tried = {tick: each for tick, each in self._tried.items() if tick in still_open}
+        self._tried, self._published = (
+            {tick: each for tick, each in some.items() if tick in still_open}
+            for some in (self._tried, self._published)
+        )
 
     def _keep_what_is_closed(self) -> None:
         """Keep what was known before marks are heard that it does not hold for."""
-        if self._least_open is not None:
+        if self._open is not None:
             self._closed = {entry: self.closed(entry) for entry in self.marks}
-            self._least_open = None
+            self._open = None
         oldest = self._told_at - REMEMBERED
         self._settled = {tick: each for tick, each in self._settled.items() if tick.at > oldest}
 

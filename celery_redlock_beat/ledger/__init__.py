@@ -189,8 +189,8 @@ class Command(NamedTuple):
 class Memory:
     """What a node remembers of an entry, to push after a loss of data.
 
-    All ticks up to ``closed`` are settled. Up to ``sure`` they are, and their messages did not
-    leave with what the ledger may have lost last.
+    All ticks up to ``closed`` are settled, but those ``still_open``. Up to ``sure`` all are, and
+    their messages did not leave with what the ledger may have lost last.
     """
 
     entry: str
@@ -199,6 +199,7 @@ class Memory:
     fingerprint: str = ""
     closed: Micros = 0
     sure: Micros = 0
+    still_open: tuple[Micros, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,8 @@ class Recovery:
     """The state of a recovery: over when ``wait`` is 0 and there are no ``doubts``.
 
     ``refused`` marks were too far ahead; ``repaired`` has the marks that an operator set;
-    ``lost`` names the keys that were missing; ``in_doubt`` are ticks that this push closed so.
+    ``lost`` names the keys that were missing; ``in_doubt`` are ticks that this push closed so;
+    ``not_in_force`` are those held grants that are not (any more).
     """
 
     wait: Micros
@@ -238,6 +240,7 @@ class Recovery:
     lost: list[str] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     in_doubt: list[Tick] = field(default_factory=list)
+    not_in_force: list[Tick] = field(default_factory=list)
 
 
 class Ledger(Protocol):

@@ -31,9 +31,10 @@ class Push:
         self.refused: list[str] = []
         self.repaired: dict[str, Micros] = {}
         self.in_doubt: list[Tick] = []
+        self.held: Sequence[Grant] = ()
         self.lost = server.lost_keys()
 
-    def begin(self, hold_down: Micros) -> None:
+    def begin(self, hold_down: Micros, heard_at: Micros = 0, node: str = "") -> None:
         """Start a recovery where this server is another one, or has lost something."""
         server = self.server
         moved = server.recovering is not None or server.identity != server.replid
@@ -44,9 +45,13 @@ class Push:
                 self._rebuild_open()
             server.keepers = set(KEPT)
             server.heard.clear()
-            server.vouched.clear()
+            server.lacks = server.knows = False
             server.recovering, server.epoch = server.replid, uuid4().hex
             server.hold_down = self.now + hold_down
+        if heard_at and server.recovering is not None:
+            # Copies are old by a moment, not by parts.
+            is_here = heard_at <= server.nodes.get(node, 0)
+            server.knows, server.lacks = server.knows or is_here, server.lacks or not is_here
         server.fence = max(server.fence, self.seen)
 
     def take(self, testimony: Testimony, node: str) -> None:
@@ -55,6 +60,7 @@ class Push:
             self._mark(memory)
         for settlement in testimony.settled:
             self._settled(settlement)
+        self.held = testimony.held
         for grant in testimony.held:
             self._held(grant, node)
         for pause in testimony.pauses:
@@ -70,10 +76,9 @@ class Push:
         server, now = self.server, self.now
         if server.recovering is not None:
             server.heard.add(node)
-            server.hold_down = min(server.hold_down, now + hold_down)
-            living = {each for each, at in server.nodes.items() if at >= now - HEARTBEAT_ALIVE}
-            if now < server.hold_down and not (living and living <= server.heard):
-                return self._told(server.hold_down - now)
+        left = self._wait_left(hold_down)
+        if left > 0:
+            return self._told(left)
         doubts = [
             Doubt(entry, floor, known.mark)
             for entry, known in server.vouched.items()
@@ -81,7 +86,7 @@ class Push:
         ]
         for tick in list(server.open):
             known = server.vouched.get(tick.entry)
-            if known and tick.at <= known.closed:
+            if known and known.is_closed(tick.at):
                 held = server.grants.get(tick)
                 self._close(tick)
                 if isinstance(held, Open):
@@ -90,14 +95,17 @@ class Push:
         if not doubts:
             server.heard.clear()
             server.vouched.clear()
+            server.lacks = server.knows = False
             server.identity, server.recovering, server.hold_down = server.replid, None, 0
         return self._told(0, doubts)
 
-    def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
+    def resolve(
+        self, doubts: Mapping[Doubt, Sequence[Micros]], epoch: str, hold_down: Micros
+    ) -> list[Tick]:
         """Close as in doubt what is neither open nor known settled."""
         for doubt, instants in doubts.items():
             known = self.server.vouched.get(doubt.entry)
-            if known is None:
+            if known is None or epoch != self.server.epoch or self._wait_left(hold_down):
                 continue
             for tick in (Tick(doubt.entry, at) for at in instants):
                 is_known = tick in self.server.grants or tick in self.server.open
@@ -117,30 +125,53 @@ class Push:
         else:
             before = record.mark if record else 0
             raised = self._raise(entry, memory.mark, memory.since, memory.fingerprint)
-            known = server.vouched.get(entry, Vouched(0, before, 0))
+            known = server.vouched.get(entry, Vouched(0, before, 0, before))
+            more = ((memory.closed, memory.still_open),) if memory.still_open else ()
             server.vouched[entry] = Vouched(
-                max(known.closed, memory.closed),
+                max(known.closed, 0 if more else memory.closed),
                 max(known.floor, memory.sure, raised.since),
                 raised.mark,
+                known.before,
+                (*(each for each in known.but_for if each not in more), *more),
             )
 
     def _settled(self, settlement: Settlement) -> None:
-        held = self.server.grants.get(settlement.grant.tick)
-        if not isinstance(held, Done):
-            # What it passed over lies above the mark of a copy that never saw the grant: in doubt.
-            counted = settlement if held else Settlement(settlement.grant, settlement.outcome)
-            self.server.close(counted, self.now, self.keep)
+        tick = settlement.grant.tick
+        held = self.server.grants.get(tick)
+        if isinstance(held, Done) or (held is None and self._was_closed_here(tick)):
+            return
+        # What it passed over lies above the mark of a copy that never saw the grant: in doubt.
+        is_here = held is not None or tick in self.server.open
+        counted = settlement if is_here else Settlement(settlement.grant, settlement.outcome)
+        self.server.close(counted, self.now, self.keep)
 
     def _held(self, grant: Grant, node: str) -> None:
         server, tick = self.server, grant.tick
         held = server.grants.get(tick)
-        is_older = held is None or (isinstance(held, Open) and held.fence < grant.fence)
-        if server.recovering is not None and is_older:
+        is_older = isinstance(held, Open) and held.fence < grant.fence
+        is_ours = held is None and not self._was_closed_here(tick)
+        if server.recovering is not None and (is_ours or is_older):
             server.grants[tick] = Open(
                 node, grant.fence, grant.attempt, grant.previous, grant.waited
             )
             server.open[tick] = min(grant.deadline, self.now + self.lease)
             self._raise(tick.entry, tick.at, 0, "")
+
+    def _was_closed_here(self, tick: Tick) -> bool:
+        """Tell whether this copy had closed a tick that it has no grant of: by its own mark."""
+        known = self.server.vouched.get(tick.entry)
+        if known is None or tick in self.server.open:
+            return False
+        return tick.at <= known.before
+
+    def _wait_left(self, hold_down: Micros) -> Micros:
+        server = self.server
+        if server.recovering is None:
+            return 0
+        server.hold_down = min(server.hold_down, self.now + hold_down)
+        living = {each for each, at in server.nodes.items() if at >= self.now - HEARTBEAT_ALIVE}
+        is_known = server.knows and not server.lacks and living <= server.heard
+        return 0 if is_known else max(0, server.hold_down - self.now)
 
     def _raise(self, entry: str, mark: Micros, since: Micros, fingerprint: str) -> Mark:
         record = self.server.marks.setdefault(entry, Mark())
@@ -169,4 +200,18 @@ class Push:
                 self.server.open.setdefault(tick, self.now + self.lease)
 
     def _told(self, wait: Micros, doubts: Sequence[Doubt] = ()) -> Recovery:
-        return Recovery(wait, self.refused, self.repaired, self.lost, list(doubts), self.in_doubt)
+        grants = self.server.grants
+        not_in_force = [
+            grant.tick
+            for grant in self.held
+            if not (isinstance(held := grants.get(grant.tick), Open) and held.fence == grant.fence)
+        ]
+        return Recovery(
+            wait,
+            self.refused,
+            self.repaired,
+            self.lost,
+            list(doubts),
+            self.in_doubt,
+            not_in_force,
+        )

@@ -68,11 +68,20 @@ class Vouched(NamedTuple):
     """What nodes vouch for in a recovery: all ticks of an entry up to ``closed`` are settled.
 
     What lies after ``floor`` and up to ``mark`` is in doubt, unless it is known to be settled.
+    ``before`` is the mark that this copy had; ``but_for`` is what is closed above open ticks.
     """
 
     closed: Micros
     floor: Micros
     mark: Micros
+    before: Micros
+    but_for: tuple[tuple[Micros, tuple[Micros, ...]], ...] = ()
+
+    def is_closed(self, at: Micros) -> bool:
+        """Tell whether a node vouched that the tick at an instant is settled."""
+        return at <= self.closed or any(
+            at <= closed and at not in still_open for closed, still_open in self.but_for
+        )
 
 
 @dataclass
@@ -92,6 +101,8 @@ class Records:
     nodes: dict[str, Micros] = field(default_factory=dict)
     heard: set[str] = field(default_factory=set)
     vouched: dict[str, Vouched] = field(default_factory=dict)
+    lacks: bool = False
+    knows: bool = False
     keepers: set[str] = field(default_factory=set)
     repairs: dict[str, int] = field(default_factory=dict)
     resumed: dict[str, int] = field(default_factory=dict)

@@ -103,6 +103,7 @@ class RedisLedger:
         self.node = ""
         self.epoch = "-"
         self.fence = 0
+        self.heard_at: Micros = 0
         self._told: Micros = 0
 
     def sibling(self) -> RedisLedger:
@@ -135,6 +136,7 @@ class RedisLedger:
         answers, orphans, next_cursor, deadline, opened = self._call(
             "claim", [self._lease, cursor, MOST_PER_CALL, *wire.flat(fields)]
         )
+        self.heard_at = self._told
         return Claimed(
             self._told,
             [wire.answer(ask.tick, told) for ask, told in zip(asks, answers, strict=True)],
@@ -206,7 +208,7 @@ class RedisLedger:
         for number, part in enumerate(parts, start=1):
             last = int(is_whole and number == len(parts))
             durations = [self._hold_down, HEARTBEAT_ALIVE, self._lease, self._keep]
-            args = [uuid4().hex, *durations, last, *wire.flat(part)]
+            args = [uuid4().hex, *durations, last, self.heard_at, *wire.flat(part)]
             epoch, *rest = self._call("recover", args, seen=seen)
             epochs.add(wire.text(epoch))
             told.append(wire.recovery(rest))
@@ -248,5 +250,6 @@ class RedisLedger:
             self._pid = os.getpid()
             self.node = uuid4().hex
             self.epoch = "-"
+            self.heard_at = 0
             self._client = self._connect()
         return self._client

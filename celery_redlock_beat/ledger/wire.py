@@ -41,6 +41,11 @@ def proof(grant: Grant) -> tuple[str, Micros, int]:
     return grant.tick.entry, grant.tick.at, grant.fence
 
 
+def commas(numbers: Iterable[int]) -> str:
+    """Write numbers into one text."""
+    return ",".join(map(str, numbers))
+
+
 def counted(passed: Mapping[Reason, int]) -> list[Any]:
     """Return how many reasons there are, then each with its number."""
     return [len(passed), *flat((str(reason), number) for reason, number in passed.items())]
@@ -85,7 +90,7 @@ def members(told: Sequence[bytes]) -> list[Tick]:
 
 def recovery(told: list[Any]) -> Recovery:
     """Read the answer to one part of a push."""
-    wait, refused, repaired, lost, doubts, in_doubt = told
+    wait, refused, repaired, lost, doubts, in_doubt, not_in_force = told
     return Recovery(
         int(wait),
         [text(entry) for entry in refused],
@@ -93,6 +98,7 @@ def recovery(told: list[Any]) -> Recovery:
         [text(key) for key in lost],
         [Doubt(text(entry), int(floor), int(mark)) for entry, floor, mark in doubts],
         [Tick(text(entry), int(at)) for entry, at in in_doubt],
+        [Tick(text(entry), int(at)) for entry, at in not_in_force],
     )
 
 
@@ -105,7 +111,7 @@ def orphan(told: list[bytes]) -> Orphan:
 def rows(testimony: Testimony) -> list[tuple[Any, ...]]:
     """Return a testimony as the rows of a push, marks first."""
     marks = [
-        ("MARK", m.entry, m.mark, m.since, m.closed, m.sure, m.fingerprint)
+        ("MARK", m.entry, m.mark, m.since, m.closed, m.sure, m.fingerprint, commas(m.still_open))
         for m in testimony.memories
     ]
     settled = [
@@ -138,4 +144,5 @@ def merged(parts: Sequence[Recovery]) -> Recovery:
         flat(part.lost for part in parts),
         last.doubts,
         flat(part.in_doubt for part in parts),
+        flat(part.not_in_force for part in parts),
     )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from random import Random
 
 import pytest
 
 from celery_redlock_beat.ticks import SECOND
 from support.account import untold_gaps
 from support.every_second import FIVE
-from support.failpoint import BEFORE_PUBLISHING, IN_A_LAZY_ARGUMENT, fail_one
+from support.failpoint import AROUND_VERBS, BEFORE_PUBLISHING, IN_A_LAZY_ARGUMENT, fail_one
 from support.judge import grid
+from support.lengths import policies, times
+from support.servers import Server
 from support.trial import LEASE, NAMESPACE, Trial
 
 OUTAGE = 8.0
@@ -87,3 +90,65 @@ def test_what_a_node_had_claimed_when_it_died_is_sent_by_another(redis_server, t
     assert all(each.task_id == each.tick.task_id(NAMESPACE) for each in again)
     if died.task_id:
         assert died.task_id in {each.task_id for each in again}
+
+
+@pytest.mark.timeout(1200)
+def test_deaths_around_each_call_of_the_ledger_cost_no_tick(redis_server, tmp_path):
+    points = ("before claim", "after claim", "before enqueue", "after enqueue")
+    config = {"redlock_beat_lease": 2.5}
+    with Trial(
+        tmp_path, redis_server, policies=policies(), extra=AROUND_VERBS, config=config, nodes=5
+    ) as trial:
+        trial.go_on(1)
+        die_at_each(trial, points, times(2, 50))
+        account = trial.conclude()
+    assert account.faults == {}
+
+
+@pytest.mark.timeout(1200)
+def test_deaths_around_publish_and_settle_resend_with_the_same_id(redis_server, tmp_path):
+    points = ("before claim", "after claim", "before settle", "after settle")
+    config = {"redlock_beat_lease": 2.5, "redlock_beat_url": redis_server.url}
+    with (
+        Server() as broker,
+        Trial(
+            tmp_path,
+            redis_server,
+            broker_url=broker.url,
+            policies=policies(),
+            extra=AROUND_VERBS,
+            config=config,
+            nodes=5,
+        ) as trial,
+    ):
+        trial.go_on(1)
+        die_at_each(trial, points, times(1, 10))
+        account = trial.conclude()
+    assert account.faults_but("doubled") == {}
+    assert account.count("doubled") <= times(1, 10), "only those that were published, not settled"
+
+
+def die_at_each(trial: Trial, points: tuple[str, ...], rounds: int) -> None:
+    """Have a node die at each of the points in turn, and start it again at once."""
+    for _ in range(rounds):
+        for point in points:
+            died = fail_one(trial.directory, f"SIGKILL {point}")
+            node = trial.nodes[died.place]
+            node.wait_for_exit()
+            node.start()
+    trial.wait_for_nodes()
+
+
+@pytest.mark.timeout(1200)
+def test_nodes_and_the_server_stand_still_for_a_while_again_and_again(redis_server, tmp_path):
+    random = Random(22)
+    with Trial(tmp_path, redis_server, policies=policies()) as trial:
+        for _ in range(times(5, 50)):
+            trial.next_burst()
+            sleeper = random.choice([*trial.nodes, redis_server])
+            sleeper.freeze()
+            time.sleep(0.1 * 300 ** random.random() if times(0, 1) else random.uniform(0.1, 3))
+            sleeper.thaw()
+        trial.go_on(1)
+        account = trial.conclude()
+    assert account.faults == {}

@@ -446,9 +446,9 @@ def messages(place: Place, queue: str = QUEUE) -> Counter[Tick]:
 @contextmanager
 def reply_lost(ledger: Any) -> Iterator[None]:
     """Have the node learn nothing from the calls within: they were done, but went unanswered."""
-    fence, epoch = ledger.fence, ledger.epoch
+    known = ledger.fence, ledger.epoch, ledger.heard_at
     yield
-    ledger.fence, ledger.epoch = fence, epoch
+    ledger.fence, ledger.epoch, ledger.heard_at = known
 
 
 def _tick(member: bytes) -> Tick:

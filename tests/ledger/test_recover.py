@@ -137,8 +137,10 @@ def test_a_late_starter_joins_without_a_recovery(ledgers, a):
     a.claim([])
 
 
-def test_a_lower_fence_of_the_same_server_starts_a_recovery(ledgers, patient):
-    first, second, third = patient
+def test_a_lower_fence_of_the_same_server_starts_a_recovery(ledgers):
+    first, second = (ledgers.node(hold_down=HOLD_DOWN, joined=False) for _ in range(2))
+    starts_and_waits_out(ledgers, first)
+    join(second)
     one, two = due_ticks(ledgers, first, count=2)
     grant(first, one)
     old = ledgers.snapshot()
@@ -150,10 +152,34 @@ def test_a_lower_fence_of_the_same_server_starts_a_recovery(ledgers, patient):
     assert push(second, [Memory("tidy", two.at)]).wait > 0
     with pytest.raises(LedgerRecovering):
         first.claim([])
-    assert push(third).wait > 0
+    ledgers.pass_time(HOLD_DOWN)
     assert push(first) == Recovery(0)
     assert ledgers.last_fence() == lost.fence
     assert claim(first, two) == Answer(two, Verdict.SETTLED, two.at)
+
+
+class TestTheHoldDown:
+    """It ends early only where this copy knows every node that can have been granted anything."""
+
+    def test_is_waited_out_where_the_copy_lacks_what_a_node_was_answered(self, ledgers, patient):
+        old = ledgers.snapshot()
+        ledgers.pass_time(1)
+        for node in patient:
+            node.claim([])
+        ledgers.restore(old)
+        ledgers.restart()
+        assert [push(node).wait > 0 for node in patient] == [True, True, True]
+
+    def test_is_waited_out_where_only_those_push_who_were_never_answered(self, ledgers):
+        ledgers.node()
+        ledgers.restart()
+        new = ledgers.node(hold_down=MINUTE, joined=False)
+        assert push(new).wait > 0
+
+    def test_is_cut_short_for_all_where_nothing_is_lacking(self, ledgers, patient):
+        ledgers.restart()
+        first, second, third = patient
+        assert [push(first).wait > 0, push(second).wait > 0, push(third).wait] == [True, True, 0]
 
 
 def test_the_fence_rises_to_the_highest_that_any_node_has_seen(ledgers, a, b):

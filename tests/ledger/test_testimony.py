@@ -20,6 +20,7 @@ from celery_redlock_beat.ledger import (
 from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Reason, Tick, skipped
 from ledger.places import (
     MINUTE,
+    MOMENT,
     claim,
     due_ticks,
     grant,
@@ -131,6 +132,15 @@ class TestAGrantThatWasNeverTried:
         assert a.enqueue(held, [message(tick)], {}) is Closing.DONE
         assert len(ledgers.queue()) == 1
 
+    def test_is_told_if_it_is_not_in_force(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        slow = grant(a, tick)
+        ledgers.set_lease(tick, ledgers.now())
+        quick = grant(b, tick)
+        ledgers.restart()
+        assert vouch(a, held=[slow]).not_in_force == [tick]
+        assert vouch(b, held=[quick]).not_in_force == []
+
     def test_stays_with_the_higher_fence(self, ledgers, a, b):
         (tick,) = due_ticks(ledgers, a)
         slow = grant(a, tick)
@@ -184,14 +194,18 @@ class TestWhatIsInDoubt:
         assert set(ledgers.open_ticks()) == {ticks[1]}
         assert claim(a, ticks[3]).verdict is Verdict.SETTLED
 
-    def test_is_not_what_someone_is_sure_of_or_holds(self, ledgers, patient):
-        first, second, third = patient
+    def test_is_not_what_someone_is_sure_of_or_holds(self, ledgers):
+        first, second, third = (ledgers.node(hold_down=MOMENT, joined=False) for _ in range(3))
+        push(first)
+        ledgers.pass_time(MOMENT)
+        for node in (first, second, third):
+            join(node)
         ticks = due_ticks(ledgers, first, count=6)
         held = replace(grant(first, ticks[5]), previous=ticks[4].at)
         ledgers.flush()
         vouch(first, Memory("tidy", ticks[5].at, closed=ticks[2].at, sure=ticks[2].at), held=[held])
         vouch(second, Memory("tidy", ticks[1].at, closed=ticks[1].at, sure=ticks[1].at))
-        ledgers.set_heartbeat(third.node, ledgers.now())
+        ledgers.pass_time(MOMENT)
         told = third.recover(Testimony())
         assert told.doubts == [Doubt("tidy", ticks[2].at, ticks[5].at)]
         doubted = third.resolve({told.doubts[0]: [tick.at for tick in ticks[3:]]})
@@ -252,6 +266,81 @@ class TestWhatIsInDoubt:
         assert a.resolve({doubt: [tick.at]}) == [tick]
         assert b.resolve({doubt: [tick.at]}) == []
         assert ledgers.totals() == {DOUBTFUL: 1}
+
+
+class TestWhatIsClosedAboveAnOpenTick:
+    def test_is_closed_and_the_open_one_is_not(self, ledgers, a, b):
+        one, two, three = due_ticks(ledgers, a, count=3)
+        for tick in (one, two, three):
+            grant(a, tick)
+        ledgers.restart()
+        told = vouch(b, Memory("tidy", three.at, closed=three.at, still_open=(one.at, three.at)))
+        assert told.in_doubt == [two]
+        push(b)
+        assert set(ledgers.open_ticks()) == {one, three}
+
+    def test_is_closed_if_one_node_of_several_says_so(self, ledgers):
+        first, second = (ledgers.node(hold_down=MOMENT, joined=False) for _ in range(2))
+        push(first)
+        ledgers.pass_time(MOMENT)
+        join(first)
+        join(second)
+        one, two = due_ticks(ledgers, first, count=2)
+        for tick in (one, two):
+            grant(first, tick)
+        second.claim([])  # so that it is waited for
+        ledgers.restart()
+        vouch(first, Memory("tidy", two.at, closed=two.at, still_open=(one.at,)))
+        ledgers.pass_time(MOMENT)
+        told = vouch(second, Memory("tidy", two.at, closed=two.at, still_open=(two.at,)))
+        assert set(told.in_doubt) == {one, two}
+
+
+class TestASecondLossDuringTheRecovery:
+    def test_reckons_from_what_the_first_copy_had(self, ledgers):
+        first, second = (ledgers.node(hold_down=MOMENT, joined=False) for _ in range(2))
+        push(first)
+        ledgers.pass_time(MOMENT)
+        join(first)
+        join(second)
+        one, two = due_ticks(ledgers, first, count=2)
+        ledgers.restart()
+        assert vouch(first, Memory("tidy", two.at)).wait > 0  # raises the mark, and dies
+        ledgers.restart()
+        assert vouch(second).wait > 0
+        ledgers.pass_time(MOMENT)
+        (doubt,) = vouch(second).doubts
+        assert second.resolve({doubt: [one.at, two.at]}) == [one, two]
+
+    def test_takes_no_doubts_of_the_first_recovery(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        ledgers.flush()
+        (doubt,) = vouch(a, Memory("tidy", tick.at, sure=tick.at - 1)).doubts
+        ledgers.restart()
+        push(b)
+        assert a.resolve({doubt: [tick.at]}) == []
+
+
+class TestWhatThisCopyHadClosedByItsOwnMark:
+    """Its settled grants are swept after some minutes: then only the mark tells."""
+
+    @pytest.fixture
+    def swept(self, ledgers, a, b):
+        (tick,) = due_ticks(ledgers, a)
+        held = grant(a, tick)
+        b.settle([])
+        a.settle([Settlement(held, SENT)])
+        ledgers.lose_grants()
+        return held
+
+    def test_is_not_counted_again(self, ledgers, a, swept):
+        join(a, [Memory("tidy", swept.tick.at)], settled=[Settlement(swept, SENT)])
+        assert ledgers.totals() == {"sent": 1}
+
+    def test_is_not_reopened(self, ledgers, a, b, swept):
+        told = vouch(b, Memory("tidy", swept.tick.at), held=[swept])
+        assert told.not_in_force == [swept.tick]
+        assert ledgers.open_ticks() == {}
 
 
 class TestAPause:

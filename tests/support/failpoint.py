@@ -35,7 +35,7 @@ def fail_if_armed(headers=None, **kwargs):
         os.rename("armed", "taken")
     except FileNotFoundError:
         return
-    how = Path("taken").read_text()
+    how = Path("taken").read_text().partition(" ")[0]
     reached = [int(os.environ["NODE"]), time.time_ns() // 1000, (headers or {}).get("id", "")]
     Path("taken").write_text(json.dumps(reached))
     os.rename("taken", "reached")
@@ -48,6 +48,31 @@ def fail_if_armed(headers=None, **kwargs):
 """
 BEFORE_PUBLISHING = f"{SOURCE}before_task_publish.connect(fail_if_armed)\n"
 AFTER_PUBLISHING = f"{SOURCE}after_task_publish.connect(fail_if_armed)\n"
+# Around each call of the ledger; the file says which one is meant, as in "SIGKILL after claim".
+AROUND_VERBS = f"""{SOURCE}
+from celery_redlock_beat.ledger.redis import RedisLedger
+
+call = RedisLedger._call
+
+
+def fail_if_armed_at(point):
+    try:
+        how, _, meant = Path("armed").read_text().partition(" ")
+    except FileNotFoundError:
+        return
+    if meant == point:
+        fail_if_armed()
+
+
+def around(self, verb, *args, **kwargs):
+    fail_if_armed_at(f"before {{verb}}")
+    told = call(self, verb, *args, **kwargs)
+    fail_if_armed_at(f"after {{verb}}")
+    return told
+
+
+RedisLedger._call = around
+"""
 IN_A_LAZY_ARGUMENT = f"""{SOURCE}
 for fields in app.conf.beat_schedule.values():
     fields["args"] = [BeatLazyFunc(fail_if_armed)]
@@ -65,6 +90,8 @@ class Reached:
 
 def fail_one(directory: Path, how: str) -> Reached:
     """Have the next node that comes by get a signal by its name, or dawdle for a minute.
+
+    With ``AROUND_VERBS`` the point follows the signal, as in "SIGKILL after claim".
 
     Returns once that is so.
     """

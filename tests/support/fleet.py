@@ -109,7 +109,12 @@ class Fleet:
         self.now += round(seconds * SECOND)
 
     def add(
-        self, *, enqueues: bool = True, lease: Micros = LEASE, hold_down: float = 0.0
+        self,
+        *,
+        enqueues: bool = True,
+        lease: Micros = LEASE,
+        hold_down: float = 0.0,
+        stand_by: float = 0.0,
     ) -> FakeNode:
         clock = LedgerClock(monotonic=lambda: self.now)
         ledger = MemoryLedger(
@@ -127,6 +132,7 @@ class Fleet:
             namespace="tests",
             lease=lease,
             observe=events.append,
+            stand_by=round(stand_by * SECOND),
         )
         node = Node(dispatcher, SECOND // 2, lambda: None)
         return FakeNode(dispatcher, node, delivery, clock, entries, events)

@@ -648,3 +648,30 @@ def test_who_leaves_settles_what_it_has_published(fleet):
     ledger.settle = settle
     node.node.leave()
     assert fleet.totals() == {"sent": 1}
+
+
+def test_a_slow_publisher_that_is_granted_its_own_tick_again_does_not_publish_it_again():
+    fleet = Fleet()
+    slow, other = (fleet.add(enqueues=False) for _ in range(2))
+    for node in (slow, other):
+        node.put("a")
+        node.run()
+    fleet.advance(1)
+    settle = slow.dispatcher.ledger.settle
+
+    def overtaken(settlements):
+        # Its lease ends before it can settle; another node takes the tick over, and dies.
+        slow.dispatcher.ledger.settle = settle
+        fleet.advance(6)
+        other.claim_only(settlements[0].grant.tick)
+        return settle(settlements)
+
+    slow.dispatcher.ledger.settle = overtaken
+    slow.run()
+    fleet.advance(6)
+    slow.run()
+    sent = [
+        message.options.get("headers", {}).get("redlock_tick") for message in slow.delivery.messages
+    ]
+    assert len(sent) == len(set(sent))
+    assert fleet.totals()["sent"] == len(sent)

@@ -55,6 +55,12 @@ def test_an_open_tick_is_closed_only_up_to_itself_and_for_its_own_entry(witness)
     assert (witness.closed("a"), witness.closed("b")) == (NOW - 10, NOW)
 
 
+def test_what_is_settled_above_an_open_tick_is_told_as_closed_but_for_that(witness):
+    hear(witness, settled(Verdict.SETTLED, "a"), still_open=[Tick("a", NOW - 7)])
+    (memory,) = told(witness).memories
+    assert (memory.closed, memory.sure, memory.still_open) == (NOW, NOW - 8, (NOW - 7,))
+
+
 def test_where_too_many_are_open_the_last_knowledge_holds(witness):
     hear(witness, settled(Verdict.SETTLED, "a", NOW - 5))
     hear(witness, settled(Verdict.HELD, "a", NOW), still_open=None)
@@ -163,3 +169,21 @@ def test_a_pause_is_remembered_until_the_entry_goes_on(witness):
     assert told(witness).pauses == [pause]
     hear(witness, settled(Verdict.SETTLED))
     assert told(witness).pauses == []
+
+
+def test_what_it_published_is_known_until_it_is_known_to_be_settled(witness):
+    grant = grant_of(Tick("a", NOW))
+    witness.published(grant, {})
+    assert told(witness).settled == [Settlement(grant, SENT, {})]
+    hear(witness, still_open=[grant.tick])
+    assert witness.has_published(grant.tick)
+    hear(witness)
+    assert not witness.has_published(grant.tick)
+    assert told(witness).settled == []
+
+
+def test_an_outcome_in_hand_is_told_once(witness):
+    grant, hand = grant_of(Tick("a", NOW)), Hand()
+    witness.published(grant, {})
+    hand.conclude(Settlement(grant, SENT), event=None)
+    assert told(witness, hand).settled == [Settlement(grant, SENT)]

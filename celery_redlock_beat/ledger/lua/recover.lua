@@ -2,8 +2,10 @@
 --
 -- ARGV  4 a fresh random epoch   5 hold-down, µs   6 how long a heartbeat counts as alive, µs
 --       7 lease, µs   8 how long a settled grant is kept, µs   9 last (1: the push is complete)
---       10.. rows, in any order but MARK first:
---         MARK     entry, mark, since, closed, sure, fingerprint ("" where it is not known)
+--       10 the last heartbeat of this node that was answered, µs
+--       11.. rows, in any order but MARK first:
+--         MARK     entry, mark, since, closed, sure, fingerprint ("" where it is not known), open:
+--                  ticks up to "closed" that are not, separated by commas
 --         SETTLED  entry, tick, fence, outcome, n, then n times: reason, number passed over
 --         HELD     entry, tick, fence, attempt, previous, deadline, waited
 --         PAUSED   entry, revision, note
@@ -11,25 +13,28 @@
 -- Answer  OK, then the epoch; how long to wait, µs (0: no recovery is running, or it is over but
 --         for the doubts); the entries whose marks were refused, being more than an hour ahead of
 --         this server's clock; {entry, mark} for those that an operator repaired; the keys that
---         had been lost; {entry, floor, mark} in doubt; {entry, tick} counted as in doubt
+--         had been lost; {entry, floor, mark} in doubt; {entry, tick} counted as in doubt; and
+--         {entry, tick} for those held grants that are not in force here
 --
 -- A recovery is of one identity: another identity starts anew, a second node's discovery does
--- not restart it. It ends when every node with a live heartbeat has pushed, at the latest after
--- the hold-down. Without heartbeats (FLUSHALL, first start) it takes the full hold-down: a first
--- start cannot be told from a flush. The answers do not depend on the order of the pushes:
+-- not restart it. It ends after the hold-down, by which every node has noticed; a first start cannot
+-- be told from a flush. It ends at once when every node with a live heartbeat has pushed, and this
+-- server has the last heartbeat of each that pushed, and of one at least: then it knows every node
+-- that can have been granted anything. The answers do not depend on the order of the pushes:
 --
--- MARK     Marks, since and fence rise to the maximum. closed: all ticks up to it are settled;
---          sure: the same, and this server would have their messages if it had them ever.
---          From a node that saw nothing since an operator's repair, it is told the repaired mark.
--- SETTLED  A tick that anyone knows settled, or tried, is closed, whatever this copy says.
+-- MARK     Marks, since and fence rise to the maximum. closed: all ticks up to it are settled, but
+--          the open ones; sure: all up to it are, and their messages are not lost with this data.
+--          A node that saw nothing since an operator's repair is told the repaired mark instead.
+-- SETTLED  A tick that anyone knows settled, or tried, is closed, whatever this copy says; counted
+--          it is unless this copy had closed it, by its own mark.
 -- HELD     A grant never tried is reopened under its own fence, unless the tick was closed, or
 --          granted again. Only while a recovery runs: later, others may have settled it.
 -- PAUSED   A pause is restored, unless a later pause or resume is known.
 -- DOUBT    Ticks that are neither open nor known settled are closed as in doubt, and counted.
 --
 -- When all is heard, what is open and was vouched closed is closed. In doubt is then what lies
--- above the mark that this copy had, and above what is sure, of the last hour; and what those
--- open ticks had passed over.
+-- above the mark that this copy had before the first unfinished recovery, and above what is sure,
+-- of the last hour; and what those open ticks had passed over.
 
 local HOUR = 3600000000
 local MOST_DOUBTS = 500
@@ -38,7 +43,7 @@ local refused = disorder() or foreign(heard, 'hash') or foreign(nodes, 'zset') o
 if refused then return refused end
 
 local fresh, hold_down, alive, lease = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local keep, is_last = tonumber(ARGV[8]), ARGV[9] == '1'
+local keep, is_last, beat = tonumber(ARGV[8]), ARGV[9] == '1', tonumber(ARGV[10])
 local recovering, lost = meta[4], lost_keys()
 
 -- Where only the key of the open ticks was lost, the grants still tell which they were.
@@ -57,10 +62,21 @@ if #lost > 0 or (recovering ~= identity
   redis.call('ZADD', open, '+inf', KEEPER)
   redis.call('HSET', grants, KEEPER, '1')
   redis.call('HSET', paused, KEEPER, '1')
-  redis.call('DEL', heard)
+  -- What was vouched for stays true; what this copy had before is reckoned from the first time.
+  redis.call('HDEL', heard, 'lacks', 'knows')
+  local known = redis.call('HGETALL', heard)
+  for i = 1, #known, 2 do
+    if string.sub(known[i], 1, 2) == 'n:' then redis.call('HDEL', heard, known[i]) end
+  end
   redis.call('HSET', marks, 'format', FORMAT, 'recovering', identity, 'epoch', fresh,
              'hold_down', int(now + hold_down))
   recovering, meta[2] = identity, fresh
+end
+
+-- Copies are old by a moment, not by parts: with a node's last heartbeat all before it is here.
+if recovering and beat > 0 then
+  local is_here = beat <= tonumber(redis.call('ZSCORE', nodes, node) or '0')
+  redis.call('HSET', heard, is_here and 'knows' or 'lacks', '1')
 end
 
 if seen > last_fence then
@@ -73,13 +89,34 @@ local too_far, repaired, in_doubt = {}, {}, {}
 local function vouched_for(entry)
   local row = redis.call('HGET', heard, 'e:' .. entry)
   if not row then return nil end
-  local closed, floor, mark = string.match(row, '^(%d+) (%d+) (%d+)$')
-  return {closed = tonumber(closed), floor = tonumber(floor), mark = tonumber(mark)}
+  local closed, floor, mark, before = string.match(row, '^(%d+) (%d+) (%d+) (%d+)$')
+  return {closed = tonumber(closed), floor = tonumber(floor), mark = tonumber(mark),
+          before = tonumber(before)}
 end
 
 local function vouch(entry, known)
-  redis.call('HSET', heard, 'e:' .. entry,
-             table.concat({int(known.closed), int(known.floor), int(known.mark)}, ' '))
+  redis.call('HSET', heard, 'e:' .. entry, table.concat(
+    {int(known.closed), int(known.floor), int(known.mark), int(known.before)}, ' '))
+end
+
+-- Whether a node vouched that this tick is settled.
+local function is_vouched_closed(entry, tick)
+  local known = vouched_for(entry)
+  if known and tonumber(tick) <= known.closed then return true end
+  for closed, open_ticks in
+      string.gmatch(redis.call('HGET', heard, 'x:' .. entry) or '', '(%d+)>([%d,]*)') do
+    if tonumber(tick) <= tonumber(closed)
+        and not string.find(',' .. open_ticks .. ',', ',' .. tick .. ',', 1, true) then
+      return true
+    end
+  end
+end
+
+-- Whether this copy had closed a tick that it has no grant of: by its own mark.
+local function was_closed_here(entry, tick)
+  local known = vouched_for(entry)
+  return known and tonumber(tick) <= known.before
+    and not redis.call('ZSCORE', open, tick .. ':' .. entry)
 end
 
 local function raise_mark(entry, mark, since, fingerprint)
@@ -111,7 +148,7 @@ end
 local rows = {}
 
 function rows.MARK(i)
-  local entry, mark, since, closed, sure, fingerprint = unpack(ARGV, i, i + 5)
+  local entry, mark, since, closed, sure, fingerprint, still_open = unpack(ARGV, i, i + 6)
   mark = tonumber(mark)
   local repair = tonumber(redis.call('HGET', marks, 'x:' .. entry) or '')
   local record = repair and seen < repair and read_record(entry)
@@ -122,37 +159,50 @@ function rows.MARK(i)
   else
     local before, raised = raise_mark(entry, mark, tonumber(since), fingerprint)
     if before then
-      local known = vouched_for(entry) or {closed = 0, floor = before}
+      local known = vouched_for(entry) or {closed = 0, floor = before, before = before}
+      if still_open ~= '' then
+        local said, more = redis.call('HGET', heard, 'x:' .. entry) or '', closed .. '>' .. still_open
+        if not string.find(said .. ' ', more .. ' ', 1, true) then
+          redis.call('HSET', heard, 'x:' .. entry, said .. ' ' .. more)
+        end
+        closed = '0'
+      end
       vouch(entry, {closed = math.max(known.closed, tonumber(closed)), mark = raised.mark,
-                    floor = math.max(known.floor, tonumber(sure), raised.since)})
+                    floor = math.max(known.floor, tonumber(sure), raised.since),
+                    before = known.before})
     end
   end
-  return i + 6
+  return i + 7
 end
 
 function rows.SETTLED(i)
   local entry, tick, fence, outcome = unpack(ARGV, i, i + 3)
   local member, last = tick .. ':' .. entry, i + 4 + 2 * tonumber(ARGV[i + 4])
   local grant = read_grant(member)
+  if not grant and was_closed_here(entry, tick) then return last + 1 end
   if not grant or grant.open then
     -- What it passed over lies above the mark of a copy that never saw the grant: in doubt.
-    local passed = {}
-    for k = i + 5, grant and last or 0 do passed[#passed + 1] = ARGV[k] end
+    local passed, is_here = {}, grant or redis.call('ZSCORE', open, member)
+    for k = i + 5, is_here and last or 0 do passed[#passed + 1] = ARGV[k] end
     close(entry, member, tonumber(fence), outcome, passed, keep)
   end
   return last + 1
 end
 
+local held = {}
+
 function rows.HELD(i)
   local entry, tick, fence, attempt, previous, deadline, waited = unpack(ARGV, i, i + 6)
   local member, grant = tick .. ':' .. entry, read_grant(tick .. ':' .. entry)
   fence = tonumber(fence)
-  if recovering and (not grant or (grant.open and grant.fence < fence)) then
+  local is_ours = not grant and not was_closed_here(entry, tick)
+  if recovering and (is_ours or (grant and grant.open and grant.fence < fence)) then
     write_grant(member, {owner = node, fence = fence, attempt = tonumber(attempt),
                          previous = tonumber(previous), waited = waited})
     redis.call('ZADD', open, int(math.min(tonumber(deadline), now + lease)), member)
     raise_mark(entry, tonumber(tick), 0, '')
   end
+  held[#held + 1] = {entry, tick, fence}
   return i + 7
 end
 
@@ -166,6 +216,23 @@ function rows.PAUSED(i)
   return i + 3
 end
 
+-- How long the recovery goes on, unless it is over: no longer than the hold-down from now, since
+-- the clock may have been set back.
+local function wait_left()
+  if not recovering then return 0 end
+  local noted = tonumber(redis.call('HGET', marks, 'hold_down') or '') or 0
+  local ends = math.min(noted, now + hold_down)
+  redis.call('HSET', marks, 'hold_down', int(ends))
+  if now >= ends then return 0 end
+  if redis.call('HEXISTS', heard, 'lacks') == 1 or redis.call('HEXISTS', heard, 'knows') == 0 then
+    return ends - now
+  end
+  for _, other in ipairs(redis.call('ZRANGEBYSCORE', nodes, int(now - alive), '+inf')) do
+    if redis.call('HEXISTS', heard, 'n:' .. other) == 0 then return ends - now end
+  end
+  return 0
+end
+
 -- What an open tick passed over is counted when it is closed, and not in doubt.
 local function is_passed_over(entry, tick)
   for _, span in ipairs(open_spans()[entry] or {}) do
@@ -175,7 +242,7 @@ end
 
 function rows.DOUBT(i)
   local entry, mark, last = ARGV[i], tonumber(ARGV[i + 1]), i + 2 + tonumber(ARGV[i + 2])
-  local known = vouched_for(entry)
+  local known = epoch == meta[2] and wait_left() == 0 and vouched_for(entry)
   for k = i + 3, known and last or 0 do
     local member = ARGV[k] .. ':' .. entry
     if not read_grant(member) and not redis.call('ZSCORE', open, member)
@@ -185,37 +252,36 @@ function rows.DOUBT(i)
     end
   end
   if known then
-    vouch(entry, {closed = known.closed, floor = math.max(known.floor, mark), mark = known.mark})
+    known.floor = math.max(known.floor, mark)
+    vouch(entry, known)
   end
   return last + 1
 end
 
 local function told(wait, doubts)
-  return answer('OK', meta[2], int(wait), too_far, repaired, lost, doubts or {}, in_doubt)
+  local not_in_force = {}
+  for _, each in ipairs(held) do
+    local grant = read_grant(each[2] .. ':' .. each[1])
+    if not (grant and grant.open and grant.fence == each[3]) then
+      not_in_force[#not_in_force + 1] = {each[1], each[2]}
+    end
+  end
+  return answer('OK', meta[2], int(wait), too_far, repaired, lost, doubts or {}, in_doubt,
+                not_in_force)
 end
 
-local row = 10
+local row = 11
 while row <= #ARGV do row = rows[ARGV[row]](row + 1) end
 
-if recovering then
-  if is_last then redis.call('HSET', heard, 'n:' .. node, '1') end
-  -- No longer than the hold-down from now: the clock may have been set back.
-  local noted = tonumber(redis.call('HGET', marks, 'hold_down') or '') or 0
-  local ends = math.min(noted, now + hold_down)
-  redis.call('HSET', marks, 'hold_down', int(ends))
-  local living = redis.call('ZRANGEBYSCORE', nodes, int(now - alive), '+inf')
-  local all_heard = #living > 0
-  for _, other in ipairs(living) do
-    if redis.call('HEXISTS', heard, 'n:' .. other) == 0 then all_heard = false end
-  end
-  if now < ends and not all_heard then return told(ends - now) end
-end
+if recovering and is_last then redis.call('HSET', heard, 'n:' .. node, '1') end
+local left = wait_left()
+if left > 0 then return told(left) end
 if not is_last then return told(0) end
 
 local doubts, vouched = {}, redis.call('HGETALL', heard)
 for i = 1, #vouched, 2 do
   local entry = string.match(vouched[i], '^e:(.*)$')
-  local floor, mark = string.match(vouched[i + 1], '^%d+ (%d+) (%d+)$')
+  local floor, mark = string.match(vouched[i + 1], '^%d+ (%d+) (%d+) %d+$')
   if entry and #doubts < MOST_DOUBTS then
     floor = math.max(tonumber(floor), now - HOUR)
     if floor < tonumber(mark) then doubts[#doubts + 1] = {entry, int(floor), mark} end
@@ -224,8 +290,7 @@ end
 if #vouched > 0 then
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf')) do
     local tick, entry = string.match(member, '^(%d+):(.*)$')
-    local known = entry and vouched_for(entry)
-    if known and tonumber(tick) <= known.closed then
+    if entry and is_vouched_closed(entry, tick) then
       local grant = read_grant(member)
       close(entry, member, grant and grant.fence or 0, IN_DOUBT, {}, keep)
       in_doubt[#in_doubt + 1] = {entry, tick}
