@@ -4,46 +4,20 @@ from __future__ import annotations
 
 import argparse
 import io
-import signal
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.demo.cast import a_cast_of
-from celery_redlock_beat.demo.play import Interrupted, Play, Problem, verdict
+from celery_redlock_beat.demo.play import Play, Problem, verdict
 from celery_redlock_beat.testing.server import ServerNotFound, ServerNotStarted
+from celery_redlock_beat.verify.signals import BY_SIGNAL, Interrupted, Signals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-GOOD, BAD, MISSING, BY_SIGNAL = 0, 1, 2, 128
+GOOD, BAD, MISSING = 0, 1, 2
 LEAST, MOST = 3, 3600
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INSTALL = "pip install 'celery-redlock-beat[demo]'"
-
-
-class Signals:
-    """Remember the first signal that asks for the end, instead of being torn away by it."""
-
-    def __init__(self) -> None:
-        self.number = 0
-
-    def asked(self) -> bool:
-        """Whether there was one."""
-        return bool(self.number)
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Listen, and restore what was before."""
-        before = {number: signal.signal(number, self._note) for number in SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _note(self, number: int, _frame: object) -> None:
-        self.number = self.number or number
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

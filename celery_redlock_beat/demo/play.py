@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from celery_redlock_beat.demo.verdict import Note, Tally, faults, judge
 from celery_redlock_beat.errors import RedlockBeatError
 from celery_redlock_beat.ticks import SECOND, Micros
+from celery_redlock_beat.verify.signals import Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,10 +23,6 @@ KILL_AFTER = 0.45  # of the run
 
 class Problem(RedlockBeatError):
     """The demo could not go on; the message says why."""
-
-
-class Interrupted(RedlockBeatError):
-    """Somebody wants it to end: Ctrl-C, or a signal."""
 
 
 class Screen(Protocol):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import cycle
-from typing import Any
+from celery_redlock_beat.verify.project import SCHEDULES, every_second
+
+__all__ = ["FIVE", "RECORD", "RUNS", "SCHEDULES", "every_second"]
 
 FIVE = dict.fromkeys(("one", "two", "three", "four", "five"), "all")
-SCHEDULES = (1.0, "* * * * * *")
 RUNS = "runs"
 # A task that tells, in a list of the broker and in the shape of a message, that it was executed.
 RECORD = f"""
@@ -31,15 +30,3 @@ def record(self):
     with app.connection_for_read() as connection:
         connection.default_channel.client.lpush({RUNS!r}, told)
 """
-
-
-def every_second(policies: Mapping[str, str], task: str = "proj.noop", **more: Any) -> str:
-    """Return the source of a schedule: entries that are due every second, by ``catch_up``.
-
-    Intervals and cron strings take turns. ``more`` are entries as they are.
-    """
-    entries: dict[str, Any] = {
-        name: {"task": task, "schedule": schedule, "catch_up": policy}
-        for (name, policy), schedule in zip(policies.items(), cycle(SCHEDULES), strict=False)
-    }
-    return repr(entries | more)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from kombu import Connection
 
 from celery_redlock_beat.ticks import SECOND, Micros
-from support.account import Account, Books, account_for
+from celery_redlock_beat.verify.nodes import BROKEN, HEARD
+from celery_redlock_beat.verify.rig import END, LIMIT, Place, Rig
 from support.collector import Arrival, Collector
 from support.every_second import FIVE, every_second
 from support.nodes import BeatNode, Node, write_project
@@ -22,18 +22,17 @@ from support.servers import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from support.account import Account
     from support.servers import Server
 
+__all__ = ["BROKEN", "END", "HEARD", "LEASE", "LIMIT", "NAMESPACE", "Trial"]
+
 NAMESPACE = "proj"
-END = "the end of the trial"
 LEASE = 5.0
-HEARD = "The ledger has heard this node"
-BROKEN = ("This pass failed", "CRITICAL")
-LIMIT = 40.0  # for what takes two seconds on a machine that has nothing else to do
 logger = logging.getLogger(__name__)
 
 
-class Trial:
+class Trial(Rig):
     """Nodes that run, with a collector of their messages; a context manager.
 
     ``server`` is the ledger's, and the broker's unless ``broker_url`` names another one; ``url`` is
@@ -63,19 +62,20 @@ class Trial:
         self.directory = directory
         self.server = server
         self.broker_url = broker_url or server.url
-        self.entries = frozenset(policies)
-        self.since: Mapping[str, Micros] = {}
-        self._complete = [entry for entry, policy in policies.items() if policy == "all"]
-        self.collector = Collector(self.broker_url, prefix + queue, clock_url=server.url)
+        place = Place(NAMESPACE, prefix, queue)
         own = env or {}
-        self.nodes: list[Node] = [
-            make_node(directory, f"node-{place}", env={"NODE": str(place), **own.get(place, {})})
-            for place in range(nodes)
-        ]
-        self._queue = prefix + queue
-        self._prefix = prefix
+        super().__init__(
+            [
+                make_node(directory, f"node-{at}", env={"NODE": str(at), **own.get(at, {})})
+                for at in range(nodes)
+            ],
+            Collector(self.broker_url, place.queue_key, clock_url=server.url),
+            lambda: self.server.client(),  # noqa: PLW0108  a test may exchange the server
+            place,
+            {entry: 1 for entry, policy in policies.items() if policy == "all"},
+            frozenset(policies),
+        )
         self._start = start
-        self._stack = ExitStack()
         write_project(
             directory,
             url or self.broker_url,
@@ -84,39 +84,10 @@ class Trial:
             extra=extra,
         )
 
-    def begin(self, nodes: Sequence[Node] | None = None) -> None:
-        """Start nodes, and wait until each of them takes part."""
-        chosen = self.nodes if nodes is None else nodes
-        seen = {node: len(node.log) for node in chosen}
-        for node in chosen:
-            node.start()
-        for node in chosen:
-            node.wait_for_log(HEARD, LIMIT, since=seen[node])
-        if not self.since:
-            wait_until(lambda: self.entries <= self.books().since.keys(), LIMIT, "entries")
-            self.since = self.books().since
-
-    def now(self) -> Micros:
-        """Return the time of the ledger's server."""
-        with self.server.client() as client:
-            seconds, micros = client.time()
-        return int(seconds) * SECOND + int(micros)
-
-    def books(self) -> Books:
-        """Return what the ledger holds just now."""
-        with self.server.client() as client:
-            return Books.read(client, NAMESPACE, self._prefix)
-
     def go_on(self, seconds: float) -> None:
         """Wait until each entry was sent for an instant that is so many seconds ahead."""
         ahead = self.now() + round(seconds * SECOND)
         self.wait_for(lambda came: self._all_have_one(came, ahead), seconds + LIMIT)
-
-    def wait_for(
-        self, condition: Callable[[list[Arrival]], object], limit: float = LIMIT
-    ) -> list[Arrival]:
-        """Wait until the messages so far meet a condition."""
-        return self.collector.wait_until(lambda it: condition(it.arrivals), limit)
 
     def next_burst(self) -> Micros:
         """Wait for the next message: nodes are at work now. Return the server's time."""
@@ -130,7 +101,7 @@ class Trial:
         def quiet() -> bool:
             between = 0.3 < self.now() % SECOND / SECOND < 0.7
             with self.server.client() as client:
-                return between and not self.books().open and not client.llen(self._queue)
+                return between and not (self.books().open or client.llen(self.place.queue_key))
 
         wait_until(quiet, LIMIT, "a moment between two instants")
 
@@ -138,8 +109,7 @@ class Trial:
         """Wait for a tick that was granted after an instant; return when it came, in seconds."""
 
         def granted_since(came: Sequence[Arrival]) -> list[Arrival]:
-            # The fence is the server's time of the grant, or a little more.
-            return [each for each in came if int(each.headers.get("redlock_fence", 0)) > instant]
+            return [each for each in came if (each.fence or 0) > instant]
 
         came = granted_since(self.wait_for(granted_since))
         seconds = (min(each.at for each in came) - instant) / SECOND
@@ -153,14 +123,12 @@ class Trial:
         """
         last = self.now()
         try:
-            self.wait_for(lambda came: self._all_until(came, last), patience)
+            self.wait_for(lambda _: self.have_all_come(last), patience)
         except TimeoutError:
             logger.warning("not all came that was due")  # the account tells what
-        self.stop()
-        self._mark_the_end()
-        arrivals = self.wait_for(lambda came: any(each.task_id == END for each in came))
-        books = self.books() if law else None
-        account = account_for(arrivals, self._complete, self.since, last, books, exact=exact)
+        assert self.stop() == []
+        self.mark_the_end()
+        account = self.account(last, law=law, exact=exact)
         logger.info("%s: %s", self.directory.name, account)
         return account
 
@@ -174,44 +142,26 @@ class Trial:
     def replace(self, place: int, successor: Node) -> float:
         """Have a node end and another one start in its place; return how long the end took."""
         seconds = self.end(self.nodes[place])
-        self.nodes[place] = successor
-        self._stack.push(successor.__exit__)
+        self.adopt(place, successor)
         self.begin([successor])
         return seconds
 
-    def stop(self) -> None:
-        """Have every node end as on a deploy, and look how it did."""
-        assert [node.name for node in self.nodes if not node.alive] == []
-        for node in self.nodes:
-            assert node.process is not None
-            node.process.terminate()
-        assert [node.name for node in self.nodes if node.wait_for_exit(LIMIT)] == []
-        for node in self.nodes:
-            for words in BROKEN:
-                assert words not in node.log, f"{node.name}:\n{node.log[-5000:]}"
+    def send_the_end(self) -> None:
+        """Send it as kombu does, to whatever broker it is."""
+        with Connection(self.broker_url) as connection:
+            key = self.place.queue_key
+            connection.Producer().publish({}, routing_key=key, headers={"id": END})
 
     def _all_have_one(self, came: Sequence[Arrival], ahead: Micros) -> bool:
         reached = {each.tick.entry for each in came if each.tick and each.tick.at >= ahead}
         return self.entries <= reached
 
-    def _all_until(self, came: Sequence[Arrival], last: Micros) -> bool:
-        account = account_for(came, self._complete, self.since, last)
-        return not account.count("lost")
-
-    def _mark_the_end(self) -> None:
-        """Send a message of our own: what was sent before has come once it comes."""
-        with Connection(self.broker_url) as connection:
-            connection.Producer().publish({}, routing_key=self._queue, headers={"id": END})
-
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            stack.enter_context(self.collector)
-            for node in self.nodes:
-                stack.push(node.__exit__)
+        super().__enter__()
+        try:
             if self._start:
                 self.begin()
-            self._stack = stack.pop_all()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from support.collector import Collector
-from support.nodes import BeatNode, WorkerNode, write_project
+from support.nodes import BeatNode, NodeFailed, WorkerNode, write_project
 from support.servers import wait_until
 
 STOCK = "celery.beat:Scheduler"  # what is tested here is the node, not a scheduler
@@ -69,7 +69,7 @@ def test_waiting_for_a_node_that_ends_fails_at_once_with_its_log(tmp_path):
     write_project(tmp_path, "memory://", extra="raise SystemExit('no such luck')")
     with (
         BeatNode(tmp_path, scheduler=STOCK) as beat,
-        pytest.raises(AssertionError, match=r"has ended(.|\n)*no such luck"),
+        pytest.raises(NodeFailed, match=r"has ended(.|\n)*no such luck"),
     ):
         beat.wait_for_log("never", timeout=60)
 

@@ -152,3 +152,62 @@ def test_connections_that_are_closed_can_be_made_again(line, through):
 def test_a_dead_server_closes_the_connection():
     with Proxy(free_port()) as proxy, pytest.raises(redis.ConnectionError):
         client_of(proxy).ping()
+
+
+def test_swallowed_requests_reach_no_server(line, direct, through):
+    through.ping()
+    line.half_open(replies=False)
+    for _ in ("an old connection", "a new one"):
+        with pytest.raises(redis.TimeoutError):
+            through.incr("count")
+    line.restore()
+    assert direct.get("count") is None
+    assert through.incr("count") == 1
+
+
+def test_swallowed_replies_belong_to_requests_that_were_served(line, direct, through):
+    through.ping()
+    line.half_open(requests=False)
+    with pytest.raises(redis.TimeoutError):
+        through.incr("count")
+    assert direct.get("count") == b"1"
+    line.restore()
+    assert through.incr("count") == 2
+
+
+def test_it_answers_in_the_servers_place(line, direct, through):
+    through.ping()
+    line.answer(b":7\r\n")
+    assert through.incr("count") == 7
+    line.restore()
+    assert direct.get("count") is None
+    assert through.incr("count") == 1
+    assert line.accepted == 1
+
+
+def test_it_hangs_up_after_its_own_answer(line, through):
+    connection = through.connection_pool.make_connection()
+    connection.connect()
+    line.answer(b":7\r\n", ends=True)
+    connection.send_command("PING")
+    assert connection.read_response() == 7
+    with pytest.raises(redis.ConnectionError, match="closed"):
+        connection.read_response()
+
+
+def test_a_reply_is_cut_off_after_so_many_bytes(line, direct, through):
+    direct.set("long", "x" * 100)
+    direct.set("short", "x")
+    through.ping()
+    line.truncate_replies(20)
+    assert through.get("short") == b"x"
+    with pytest.raises(redis.ConnectionError, match="closed"):
+        through.get("long")
+
+
+def test_it_says_what_nobody_asked_for(line, through):
+    connection = through.connection_pool.make_connection()
+    connection.connect()
+    assert line.say(b"+HELLO\r\n") == 1
+    assert connection.read_response() == b"HELLO"
+    connection.disconnect()
