@@ -161,15 +161,20 @@ class Dispatcher:
 
     def _drop_what_is_not_for_us(self) -> None:
         """Release grants whose lease is over, or whose entry is gone here: they were not tried."""
-        dropped = self.hand.expired(self.clock.monotonic())
-        for tick, grant in self.hand.held.items():
-            is_ours = self.entry_of(tick.entry) or self.claims.orphans.is_forlorn(tick)
-            if not is_ours and grant not in dropped:
-                dropped.append(grant)
-        for grant in dropped:
+        # Too late for a reason that lies with the broker or the ledger: a newer tick may win.
+        expired = self.hand.expired(self.clock.monotonic())
+        for grant in expired:
             self.hand.drop(grant.tick)
-        if dropped:
-            self.ledger.release(dropped, 0, Release.UNTRIED)
+        foreign = [
+            grant
+            for tick, grant in self.hand.held.items()
+            if not (self.entry_of(tick.entry) or self.claims.orphans.is_forlorn(tick))
+        ]
+        for grant in foreign:
+            self.hand.drop(grant.tick)
+        for grants, why in ((expired, Release.UNREACHABLE), (foreign, Release.UNTRIED)):
+            if grants:
+                self.ledger.release(grants, 0, why)
 
     def _try(self, grant: Grant) -> None:
         started = self.clock.monotonic()
@@ -224,6 +229,9 @@ class Dispatcher:
             self.hand.take(grant, until)  # nothing was pushed: it was not tried
             raise
         except LedgerUnavailable as exc:
+            if exc.undone:
+                self.hand.take(grant, until)  # it was not tried
+                raise
             self.witness.tried(grant, passed)
             self._bear(grant, exc)
         else:
@@ -237,7 +245,7 @@ class Dispatcher:
         if self._unanswered:
             raise exc
         self._unanswered = True
-        logger.warning("%s: no answer, the ledger knows what became of it: %s", grant.tick, exc)
+        logger.info("%s: no answer, the ledger knows what became of it: %s", grant.tick, exc)
 
     def _note(self, delivered: Delivered, grant: Grant, passed: Mapping[Reason, int]) -> None:
         if delivered is Delivered.SETTLED:
@@ -274,7 +282,9 @@ class Dispatcher:
             logger.exception("%s: an observer failed", event.tick)
 
     def _give_back(self, grant: Grant, back_off: Micros, why: Release, exc: Exception) -> None:
-        logger.warning("%s: not sent, will be tried again: %s", grant.tick, exc)
+        # That the broker is away was told, once; there may be many ticks.
+        level = logging.DEBUG if why is Release.UNREACHABLE else logging.WARNING
+        logger.log(level, "%s: not sent, will be tried again: %s", grant.tick, exc)
         self.ledger.release([grant], back_off, why)
 
     def _event(

@@ -51,13 +51,15 @@ class LedgerError(RedlockBeatError):
 class LedgerUnavailable(LedgerError, ConnectionError):
     """The ledger could not be asked: no connection, no answer in time, or a server that refuses.
 
-    ``advice`` says in one sentence what an operator can do about it.
+    ``advice`` says in one sentence what an operator can do about it. ``undone``: the server said
+    no, so that it is known that nothing was done.
     """
 
-    def __init__(self, problem: str, advice: str = "") -> None:
+    def __init__(self, problem: str, advice: str = "", *, undone: bool = False) -> None:
         super().__init__(f"{problem} ({advice})" if advice else problem)
         self.problem = problem
         self.advice = advice
+        self.undone = undone
 
 
 class LedgerRecovering(LedgerError):

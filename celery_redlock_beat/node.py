@@ -36,6 +36,7 @@ class Node:
         self._on_first_contact = on_first_contact
         self._monotonic = dispatcher.clock.monotonic
         self._away_since: Micros | None = None
+        self._told: set[str] = set()
         self._failures = 0
         self._recovering = False
         self._met = False
@@ -125,8 +126,11 @@ class Node:
             self._away_since = self._monotonic()
             self.dispatcher.claims.attend_soon()
             logger.error("The ledger is away, nothing is sent until it is back: %s", exc)
+        elif exc.advice not in self._told:
+            logger.error("The ledger is still away, for another reason: %s", exc)
         else:
             logger.debug("The ledger is still away: %s", exc)
+        self._told.add(exc.advice)
         return self._back_off()
 
     def _back_off(self) -> Micros:
@@ -142,6 +146,7 @@ class Node:
             seconds = (self._monotonic() - self._away_since) / SECOND
             logger.warning("The ledger is back after %.1f s.", seconds)
         self._away_since, self._failures = None, 0
+        self._told.clear()
         if not self._met:
             self._met = True
             self._on_first_contact()

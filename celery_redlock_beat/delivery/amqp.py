@@ -37,6 +37,7 @@ class Amqp:
         self._user_on_unblocked = connection.transport_options.get("on_unblocked")
         self.blocked = False
         self._was_blocked = False
+        self._reason = ""
         bound_amqp(connection.transport_options, timeout)
         connection.transport_options.update(
             confirm_publish=True, on_blocked=self._on_blocked, on_unblocked=self._on_unblocked
@@ -63,8 +64,7 @@ class Amqp:
             logger.debug("the connection to the broker was lost: %s", exc)
             return False
         if self.blocked:
-            msg = "the broker blocks publishers: an alarm of memory or disk is on"
-            raise BrokerUnreachable(msg)
+            raise BrokerUnreachable(f"the broker blocks publishers: {self._reason}")
         # What was written while it was blocked may still be confirmed: that must not be taken
         # for the confirmation of the next message.
         return not self._was_blocked
@@ -74,13 +74,14 @@ class Amqp:
         if self._connection.heartbeat:
             self._connection.heartbeat_check()
         if not self.blocked and time.monotonic() - self._used_at > PROBE_AFTER:
-            self._probe()
+            self.probe()
 
     def _drain(self) -> None:
         with suppress(TimeoutError):  # nothing more to read, as it should be
             self._connection.drain_events(timeout=0)
 
-    def _probe(self) -> None:
+    def probe(self) -> None:
+        """Ask for a sign of life."""
         # A firewall forgets idle connections without a word. This needs no permission, changes
         # nothing for a publisher, and is answered.
         self._connection.default_channel.basic_qos(0, 1, a_global=False)
@@ -88,12 +89,13 @@ class Amqp:
 
     def _on_blocked(self, reason: Any) -> None:
         self.blocked = self._was_blocked = True
-        logger.warning("the broker blocks publishers: %s", reason)
+        self._reason = str(reason)
+        logger.info("the broker blocks publishers: %s", reason)
         if self._user_on_blocked:
             self._user_on_blocked(reason)
 
     def _on_unblocked(self) -> None:
         self.blocked = False
-        logger.warning("the broker lets publishers continue")
+        logger.info("the broker lets publishers continue")
         if self._user_on_unblocked:
             self._user_on_unblocked()

@@ -16,9 +16,11 @@ from celery.result import denied_join_result
 
 from celery_redlock_beat.delivery.amqp import Amqp, is_amqp
 from celery_redlock_beat.delivery.counting import Counter
-from celery_redlock_beat.delivery.failures import classify, describe
+from celery_redlock_beat.delivery.failures import classify
+from celery_redlock_beat.delivery.outage import Outage, answers, is_redis
 from celery_redlock_beat.delivery.timeouts import bound_redis, shortest
-from celery_redlock_beat.errors import BrokerUnreachable, DeliveryImpossible
+from celery_redlock_beat.errors import BrokerUnreachable, DeliveryFailed, DeliveryImpossible
+from celery_redlock_beat.store.errors import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.delivery import Send
     from celery_redlock_beat.delivery.counting import Tally
     from celery_redlock_beat.delivery.failures import Kinds
+    from celery_redlock_beat.errors import DeliveryError
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +61,7 @@ class Broker:
         self._counter = Counter(app.conf.event_exchange, count)
         self._pid = 0
         self._failures = 0
-        self._is_away = False
+        self._outage = Outage()
         self._again_at = 0.0
         self._depth = 0
         self._connection: Connection | None = None
@@ -71,11 +74,10 @@ class Broker:
         try:
             self._usable_producer()
         except BrokerUnreachable as exc:
-            self._away(exc)
+            self._outage.begin(exc)
             return False
-        if self._is_away:
-            self._is_away = False
-            logger.warning("The broker is back.")
+        if not self._outage.refuses:
+            self._works()
         return True
 
     def publish(self, message: ScheduleEntry) -> Tally:
@@ -89,13 +91,18 @@ class Broker:
             with self._working(), denied_join_result(), self._counter.counting() as tally:
                 self._send(message, producer)
         except Exception as exc:
-            failure = classify(exc, self.recoverable_errors)
+            with self._working():
+                failure = self._failure(exc)
             # A late confirmation must not be taken for that of the next message.
             if not isinstance(failure, DeliveryImpossible):
                 self._forget_unless_blocked()
+            if isinstance(failure, BrokerUnreachable):
+                self._put_off()
+                self._outage.begin(failure, refuses=True)
             raise failure from exc
         if self._amqp:
             self._amqp.used()
+        self._works()
         return tally
 
     def reset(self) -> None:
@@ -109,17 +116,21 @@ class Broker:
         else:
             self.reset()
 
-    def _away(self, exc: BrokerUnreachable) -> None:
-        # Once: it is asked several times per second, and mostly answers only that it waits.
-        if self._is_away:
-            logger.debug("The broker is still away: %s", exc)
-            return
-        self._is_away = True
-        logger.error(
-            "The broker is away, nothing is sent until it is back: %s (check that it runs, and "
-            "the host, port, user and password of broker_url)",
-            exc,
-        )
+    def _works(self) -> None:
+        self._failures = 0
+        self._outage.end()
+
+    def _put_off(self) -> None:
+        self._failures += 1
+        longest = min(LONGEST_BACK_OFF, 0.1 * 2 ** min(self._failures, 10))
+        self._again_at = time.monotonic() + longest * random.uniform(0.5, 1.0)  # noqa: S311
+
+    def _failure(self, exc: Exception) -> DeliveryError:
+        failure = classify(exc, self.recoverable_errors)
+        # What reads like a mistake in an entry may be what something else than a broker answered.
+        if isinstance(failure, DeliveryImpossible) and not answers(self._connection, self._amqp):
+            return DeliveryFailed(*failure.args)
+        return failure
 
     def _usable_producer(self) -> Producer:
         if self._pid != os.getpid():
@@ -149,13 +160,12 @@ class Broker:
             connection.ensure_connection(max_retries=0)
             producer = self._producer = self._new_producer(connection)
         except Exception as exc:
-            self._failures += 1
-            longest = min(LONGEST_BACK_OFF, 0.1 * 2 ** min(self._failures, 10))
-            self._again_at = time.monotonic() + longest * random.uniform(0.5, 1.0)  # noqa: S311
+            self._put_off()
             _quietly(connection.collect)
             _quietly(connection.maybe_switch_next)
-            raise BrokerUnreachable(describe(exc)) from exc
-        self._failures = 0
+            unreachable = BrokerUnreachable(describe(exc))
+            self._outage.begin(unreachable)
+            raise unreachable from exc
         if self._amqp:
             self._amqp.connected()
         return producer
@@ -165,7 +175,7 @@ class Broker:
         timeout = shortest(self._app.conf.broker_connection_timeout, ours)
         connection = self._app.connection_for_write(connect_timeout=timeout)
         self._amqp = Amqp(connection, ours) if is_amqp(connection) else None
-        if getattr(connection.get_transport_cls(), "driver_type", None) == "redis":
+        if is_redis(connection):
             bound_redis(connection.transport_options, ours)
         if self._prepare:
             self._prepare(connection)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from typing import TYPE_CHECKING
 
 from celery.exceptions import NotRegistered, QueueNotFound
@@ -14,6 +15,7 @@ from celery_redlock_beat.errors import (
     DeliveryFailed,
     DeliveryImpossible,
 )
+from celery_redlock_beat.store.errors import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +37,8 @@ NOT_TAKEN = frozenset(
     }
 )
 """redis-py's names for a server that is there and takes nothing; no attempt was made."""
+REFUSAL = re.compile(r"\b(BUSY|MISCONF|NOAUTH|NOREPLICAS|WRONGPASS) |max number of clients")
+"""How Redis says the same where redis-py has no name for it, also within a pipeline."""
 TRANSIENT: Kinds = (OSError, OperationalError)
 PERMANENT: Kinds = (
     # kombu: EncodeError is a SerializationError, ContentDisallowed a SerializerNotInstalled.
@@ -62,9 +66,9 @@ def classify(exc: BaseException, connection_errors: Kinds = ()) -> DeliveryError
             return link
         if WRONG_TYPE in str(link):
             return DeliveryImpossible(describe(link))
-        if type(link).__name__ in NOT_TAKEN:
+        if _is_refusal(link):
             return BrokerUnreachable(describe(link))
-        if _passes(link, connection_errors):
+        if _passes(link, connection_errors) or _is_noise(link):
             return DeliveryFailed(describe(link))
         if isinstance(link, PERMANENT):
             return DeliveryImpossible(describe(link))
@@ -74,12 +78,6 @@ def classify(exc: BaseException, connection_errors: Kinds = ()) -> DeliveryError
 def is_connection_error(exc: BaseException, connection_errors: Kinds = ()) -> bool:
     """Answer whether an exception, or what caused it, came from the connection."""
     return any(_passes(link, connection_errors) for link in _links(exc))
-
-
-def describe(exc: BaseException) -> str:
-    """Return the type and the text of an exception on one line, without a URL's password."""
-    text = re.sub(r"://[^\s/]*@", "://***@", " ".join(str(exc).split()))
-    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
 
 
 def _links(exc: BaseException) -> Iterator[BaseException]:
@@ -95,6 +93,20 @@ def _links(exc: BaseException) -> Iterator[BaseException]:
         if not (isinstance(link, OperationalError) and link.__cause__):
             yield link
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
+def _is_refusal(exc: BaseException) -> bool:
+    if not type(exc).__module__.startswith("redis."):
+        return False
+    return type(exc).__name__ in NOT_TAKEN or bool(REFUSAL.search(str(exc)))
+
+
+def _is_noise(exc: BaseException) -> bool:
+    # What redis-py cannot read as a number came from the server, and not from the user.
+    if not isinstance(exc, ValueError) or exc.__traceback__ is None:
+        return False
+    *_, (frame, _line) = traceback.walk_tb(exc.__traceback__)
+    return str(frame.f_globals.get("__name__")).startswith("redis.")
 
 
 def _passes(exc: BaseException, connection_errors: Kinds) -> bool:

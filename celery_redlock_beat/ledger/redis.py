@@ -23,7 +23,7 @@ from celery_redlock_beat.ledger import (
     wire,
 )
 from celery_redlock_beat.store.disorder import disorder
-from celery_redlock_beat.store.errors import unavailable
+from celery_redlock_beat.store.errors import NOISE, unavailable
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
@@ -233,9 +233,13 @@ class RedisLedger:
             except NoScriptError:
                 asked = self._clock.monotonic()
                 reply = client.eval(script.text, count, *given)
+            status, told, fence, *rest = wire.reply(reply)
         except (RedisError, OSError) as exc:
             raise unavailable(exc) from exc
-        status, told, fence, *rest = list(reply)
+        except NOISE as exc:
+            # Whoever said that is no Redis, or answered another call: the true answer may follow.
+            client.connection_pool.disconnect()
+            raise unavailable(exc) from exc
         self._told = int(told)
         self._clock.observe(asked, self._clock.monotonic(), int(told))
         if wire.text(status) == "RECOVERING":

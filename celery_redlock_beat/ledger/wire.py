@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Micros, Reason
 
 T = TypeVar("T")
+STATUSES = (b"OK", b"RECOVERING", b"FOREIGN", b"FORMAT")
 DOUBTS_PER_ROW = 100
 
 
@@ -54,6 +55,14 @@ def counted(passed: Mapping[Reason, int]) -> list[Any]:
 def text(value: bytes | str) -> str:
     """Decode what the server told."""
     return value.decode() if isinstance(value, bytes) else value
+
+
+def reply(told: Any) -> list[Any]:
+    """Return an answer of a script of ours; ``ValueError`` for anything else."""
+    if not isinstance(told, list) or len(told) < 3 or told[0] not in STATUSES:  # noqa: PLR2004
+        raise ValueError(f"no answer to the call: {told!r:.100}")
+    int(told[1]), int(told[2])
+    return told
 
 
 def record(entry: str, told: bytes) -> Record | None:

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LONGEST_TEXT = 300
+NOISE = (ValueError, TypeError, OverflowError, RecursionError)
+"""What reading something that is no answer of Redis may raise, besides redis-py's own errors."""
+CREDENTIALS = {
+    r"://[^\s/]*@": "://***@",
+    # A server without AUTH or HELLO, such as a proxy, quotes what they were called with.
+    r"args beginning with: .*": "args beginning with: ***",
+}
+SENTINELS_REFUSE = re.compile(r"Authentication|NOAUTH|WRONGPASS|NoPermission")
+# redis-py shows the client of each sentinel that it asked, in some versions with its password.
+SENTINELS_CLIENT = re.compile(r"<.*?\)>\)>\)> - ")
 
 
 class Meaning(NamedTuple):
@@ -34,7 +44,7 @@ CODES: dict[type[Exception], str] = {
     exceptions.MasterDownError: "MASTERDOWN",
     exceptions.ClusterDownError: "CLUSTERDOWN",
     exceptions.AskError: "MOVED",  # MovedError is one
-    exceptions.TryAgainError: "MOVED",
+    exceptions.TryAgainError: "TRYAGAIN",
     exceptions.ClusterCrossSlotError: "MOVED",
     MasterNotFoundError: "MASTER NOT FOUND",
     exceptions.MaxConnectionsError: "POOL",
@@ -82,7 +92,16 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "MOVED": Meaning(
         "the server is a node of a Redis Cluster, and our keys live on another one",
-        "point redlock_beat_url at a server that is not in cluster mode",
+        "write redlock_beat_url = 'redis+cluster://host:port,host:port' for the Cluster, or name a "
+        "server that is not in cluster mode",
+    ),
+    "TRYAGAIN": Meaning(
+        "the cluster is moving our keys to another node",
+        "wait: it answers as soon as their slot has moved",
+    ),
+    "NO CLUSTER": Meaning(
+        "the server is not in cluster mode",
+        "write its URL with redis:// instead of redis+cluster://",
     ),
     "NOREPLICAS": Meaning(
         "the primary has fewer replicas than min-replicas-to-write demands",
@@ -101,7 +120,13 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "MASTER NOT FOUND": Meaning(
         "Sentinel knows no primary of that name that is up",
-        "check master_name in the transport options, and that the sentinels can be reached",
+        "check master_name in the transport options or in the URL, and that the sentinels can be "
+        "reached, with TLS also the certificates",
+    ),
+    "SENTINEL AUTH": Meaning(
+        "the sentinels refuse our user or password, which are their own",
+        "write theirs as sentinel_username and sentinel_password behind the '?' of "
+        "redlock_beat_url, or as sentinel_kwargs in broker_transport_options",
     ),
     "PROTOCOL": Meaning(
         "what answers there does not speak the Redis protocol",
@@ -109,20 +134,59 @@ MEANINGS: dict[str, Meaning] = {
     ),
     "TIMEOUT": Meaning(
         "the server did not answer in time",
-        "check its load and the network, or raise redlock_beat_socket_timeout",
+        "check its load, the network, and whether the port wants TLS (rediss://), or raise "
+        "redlock_beat_socket_timeout",
     ),
     "DNS": Meaning("the name of the server cannot be resolved", "check the host in the URL"),
     "REFUSED": Meaning(
         "nothing listens at the server's address", "check that it runs, and host and port"
     ),
+    "TLS AUTHORITY": Meaning(
+        "the server's certificate is signed by no authority that we trust",
+        "name the file of its authority as ssl_ca_certs, in broker_use_ssl or behind the '?' of "
+        "redlock_beat_url",
+    ),
+    "TLS NAME": Meaning(
+        "the server's certificate is for another host",
+        "write the host as the certificate has it, have it issued for this one, or, where that is "
+        "safe, turn off ssl_check_hostname",
+    ),
+    "TLS CLIENT": Meaning(
+        "the server wants a certificate of ours, and takes none or not this one",
+        "name its file and its key as ssl_certfile and ssl_keyfile, in broker_use_ssl or behind "
+        "the '?' of redlock_beat_url",
+    ),
     "TLS": Meaning(
         "no TLS connection can be made",
-        "check the certificates, their names, and whether the server speaks TLS on that port",
+        "check the certificates, whether the server wants one of ours (ssl_certfile and "
+        "ssl_keyfile), and whether it speaks TLS on that port",
     ),
     "UNREACHABLE": Meaning(
         "there is no connection to the server", "check that it runs and the network to it"
     ),
 }
+
+# A script is refused before its first write or not at all.
+REFUSALS = frozenset(
+    {
+        "AUTH",
+        "BUSY",
+        "CLUSTERDOWN",
+        "DNS",
+        "LOADING",
+        "MASTER NOT FOUND",
+        "MASTERDOWN",
+        "MAX CLIENTS",
+        "MISCONF",
+        "MOVED",
+        "NOREPLICAS",
+        "NO SUCH DB",
+        "OOM",
+        "POOL",
+        "READONLY",
+        "REFUSED",
+    }
+)
 
 # Where there is no class, or where the error of a command within a script was wrapped in another.
 TEXTS: dict[str, str] = {
@@ -139,13 +203,18 @@ TEXTS: dict[str, str] = {
     r"\bMASTERDOWN\b": "MASTERDOWN",
     r"\bCLUSTERDOWN\b": "CLUSTERDOWN",
     r"\b(?:MOVED|CROSSSLOT)\b|not allowed in cluster mode": "MOVED",
+    r"\bTRYAGAIN\b": "TRYAGAIN",
+    r"cluster support disabled": "NO CLUSTER",
     r"max number of clients": "MAX CLIENTS",
     r"DB index is out of range|invalid DB index": "NO SUCH DB",
     r"No master found": "MASTER NOT FOUND",
     r"Protocol Error": "PROTOCOL",
     r"[Tt]imed out|Timeout": "TIMEOUT",
     r"not known|getaddrinfo|name resolution|nodename nor servname": "DNS",
-    r"SSL|CERTIFICATE|certificate": "TLS",
+    r"(?:Hostname|IP address) mismatch|doesn't match": "TLS NAME",
+    r"CERTIFICATE_VERIFY_FAILED": "TLS AUTHORITY",
+    r"CERTIFICATE_REQUIRED|certificate required|ALERT_UNKNOWN_CA": "TLS CLIENT",
+    r"SSL|_ssl\.c|CERTIFICATE|certificate": "TLS",
     r"[Cc]onnection refused|No such file or directory": "REFUSED",
 }
 
@@ -157,12 +226,17 @@ def unavailable(exc: BaseException) -> LedgerUnavailable:
         connection = isinstance(exc, (exceptions.ConnectionError, OSError))
         name = "UNREACHABLE" if connection else None
     if name is None:
-        return LedgerUnavailable(f"the server refused: {_told(exc)}")
+        return LedgerUnavailable(f"the server refused: {describe(exc)}")
     meaning = MEANINGS[name]
-    return LedgerUnavailable(f"{meaning.problem} [{_told(exc)}]", meaning.advice)
+    problem = f"{meaning.problem} [{describe(exc)}]"
+    return LedgerUnavailable(problem, meaning.advice, undone=name in REFUSALS)
 
 
 def _names(exc: BaseException) -> Iterator[str]:
+    if isinstance(exc, MasterNotFoundError) and SENTINELS_REFUSE.search(str(exc)):
+        yield "SENTINEL AUTH"
+    if isinstance(exc, NOISE) and not isinstance(exc, OSError):  # as some errors of TLS are, too
+        yield "PROTOCOL"
     for kind, name in CODES.items():
         if isinstance(exc, kind):
             yield name
@@ -172,7 +246,12 @@ def _names(exc: BaseException) -> Iterator[str]:
             yield name
 
 
-def _told(exc: BaseException) -> str:
-    """Return the type and text of an exception: one line, bounded, no credentials of a URL."""
-    text = re.sub(r"://[^\s/]*@", "://***@", " ".join(str(exc).split()))
-    return f"{type(exc).__name__}: {text[:LONGEST_TEXT]}" if text else type(exc).__name__
+def describe(exc: BaseException) -> str:
+    """Return the type and text of an exception: one line, bounded, printable, no credentials."""
+    text = " ".join(str(exc).split())
+    if isinstance(exc, MasterNotFoundError):
+        text = SENTINELS_CLIENT.sub("", text)
+    for pattern, shown in CREDENTIALS.items():
+        text = re.sub(pattern, shown, text)
+    text = "".join(char if char.isprintable() else "?" for char in text[:LONGEST_TEXT])
+    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__

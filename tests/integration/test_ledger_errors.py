@@ -9,10 +9,18 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from redis import Redis, exceptions
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from redis.sentinel import MasterNotFoundError, Sentinel
 
+from celery_redlock_beat.clock import LedgerClock
+from celery_redlock_beat.errors import LedgerUnavailable
+from celery_redlock_beat.ledger import Ask, Registration, Testimony, Verdict
+from celery_redlock_beat.ledger.redis import RedisLedger
 from celery_redlock_beat.store.errors import unavailable
 from celery_redlock_beat.store.eviction import eviction_warning
+from celery_redlock_beat.ticks import SECOND, Tick
+from support.proxy import Proxy
 from support.servers import Server, free_port, replica_of, wait_for_replica, wait_until
 
 SECRET = "s3cr3t"
@@ -265,3 +273,104 @@ def test_a_server_that_does_not_tell_its_policy_gives_no_warning(redis_server):
         admin.execute_command("ACL", "SETUSER", "u", "on", ">x", "~*", "+ping")
     client = Redis(port=redis_server.port, username="u", password="x", protocol=2)
     assert eviction_warning(client) is None
+
+
+# --- noise, and answers that come too late --------------------------------------------------------
+
+NOISES = {
+    "a page": b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 3\r\n\r\nbye",
+    "a TLS alert": b"\x15\x03\x01\x00\x02\x02\x50",
+    "every byte": bytes(range(256)) * 4,
+    "a number that is none": b":12a\r\n",
+    "a length that is none": b"$1a\r\n",
+    "a huge length": b"$99999999999\r\nabc",
+    "a length beyond all": b"$" + b"9" * 40 + b"\r\nabc",
+    "a list without an end": b"*1\r\n" * 5000,
+    "an empty list": b"*0\r\n",
+    "nothing": b"$-1\r\n",
+    "a word": b"+OK\r\n",
+    "a number": b":1\r\n",
+    "another answer": b"*3\r\n+PONG\r\n:1\r\n:1\r\n",
+    "an error within": b"*3\r\n-ERR no\r\n:1\r\n:1\r\n",
+    "no text": b"*3\r\n$2\r\n\xff\xfe\r\n:1\r\n:1\r\n",
+}
+
+
+@pytest.fixture
+def line(shared_redis):
+    with Proxy(shared_redis.port) as line:
+        yield line
+
+
+@pytest.fixture
+def ledger(line):
+    """A ledger at the other end of a line that the test breaks, and that knows one entry."""
+
+    def connect():
+        settings = {"socket_timeout": 0.3, "socket_connect_timeout": 1, "protocol": 2}
+        return Redis.from_url(line.url, retry=Retry(NoBackoff(), 0), **settings)
+
+    ledger = RedisLedger(connect, LedgerClock(), "proj", hold_down=0)
+    wait_until(lambda: not ledger.recover(Testimony()).wait, 5, "the end of the recovery")
+    ledger.register([Registration("one", "every second")])
+    return ledger
+
+
+def goes_on(ledger, line, accepted):
+    """Look that each call gets its own answer, on a connection made anew."""
+    (record,) = ledger.register([Registration("one", "every second")])
+    assert (record.entry, record.fingerprint) == ("one", "every second")
+    tick = Tick("one", record.mark + SECOND)
+    (answer,) = ledger.claim([Ask(tick, tick.at)]).answers
+    assert (answer.tick, answer.verdict) == (tick, Verdict.EARLY)
+    assert line.accepted == accepted + 1
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_noise_in_the_place_of_an_answer_ends_the_connection_and_nothing_else(ledger, line, noise):
+    accepted = line.accepted
+    line.answer(noise)
+    with pytest.raises(LedgerUnavailable) as caught:
+        ledger.claim([])
+    assert caught.value.advice
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
+    line.restore()
+    goes_on(ledger, line, accepted)
+
+
+@pytest.mark.parametrize("most", [0, 1, 4, 20, 40])
+def test_an_answer_that_breaks_off_is_none(ledger, line, most):
+    accepted = line.accepted
+    line.truncate_replies(most)
+    with pytest.raises(LedgerUnavailable):
+        ledger.claim([])
+    line.restore()
+    goes_on(ledger, line, accepted)
+
+
+def test_an_answer_that_comes_too_late_is_not_read_as_that_of_the_next_call(ledger, line):
+    accepted = line.accepted
+    line.delay(0.5)
+    with pytest.raises(LedgerUnavailable, match="did not answer in time"):
+        ledger.claim([])
+    line.restore()
+    goes_on(ledger, line, accepted)
+
+
+@pytest.mark.parametrize(
+    "words", [b"+OK\r\n", b"*3\r\n$2\r\nOK\r\n:1\r\n:1\r\n"], ids=["noise", "what looks like one"]
+)
+def test_what_was_said_unasked_is_not_read_as_an_answer(ledger, line, words):
+    accepted = line.accepted
+    assert line.say(words) == 1
+    goes_on(ledger, line, accepted)
+
+
+def test_the_text_of_an_error_is_shown_without_credentials_or_control_characters():
+    url = f"\x1b[2J redis://me:{SECRET}@host"
+    command = f"unknown command 'AUTH', with args beginning with: 'me' '{SECRET}'"
+    shown = str(unavailable(exceptions.ResponseError(f"{url} {command}")))
+    assert "redis://***@host unknown command 'AUTH'" in shown
+    assert SECRET not in shown
+    assert shown.isprintable()
