@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from redis.exceptions import RedisError
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from redis import Redis
 
 # Of our keys only the heartbeats have a TTL: the volatile policies reach nothing that matters.
 DANGEROUS = "allkeys-"
+WHAT_IT_MEANS = (
+    "when its memory is full, it deletes the ledger and the queues, "
+    "and ticks are lost or sent twice"
+)
+ADVICE = "Set it to noeviction, and watch the memory."
+
+
+def may_evict(policy: str, limit: int | None) -> bool:
+    """Answer whether a ``maxmemory-policy`` can reach our keys; without a limit, none does."""
+    return policy.startswith(DANGEROUS) and limit != 0
 
 
 def eviction_warning(client: Redis) -> str | None:
@@ -19,13 +31,9 @@ def eviction_warning(client: Redis) -> str | None:
     ``None`` also where the server does not tell.
     """
     policy, limit = _from_config(client) or _from_info(client) or ("", None)
-    if not policy.startswith(DANGEROUS) or limit == 0:
+    if not may_evict(policy, limit):
         return None
-    return (
-        f"the server's maxmemory-policy is {policy}: when its memory is full, it deletes the "
-        "ledger and the queues, and ticks are lost or sent twice. "
-        "Set it to noeviction, and watch the memory."
-    )
+    return f"the server's maxmemory-policy is {policy}: {WHAT_IT_MEANS}. {ADVICE}"
 
 
 def _from_config(client: Redis) -> tuple[str, int | None] | None:

@@ -1,0 +1,181 @@
+"""Read what there is to read, have it judged, and put the findings together; it only reads."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from celery_redlock_beat.assembly import check, delivery_name, micros
+from celery_redlock_beat.diagnostics import durability, keys, marks, nodes, rights, server
+from celery_redlock_beat.diagnostics.findings import (
+    Finding,
+    Report,
+    Severity,
+    name_of,
+    sorted_by_severity,
+)
+from celery_redlock_beat.diagnostics.parsing import Marks, read_marks
+from celery_redlock_beat.errors import ConfigurationError, LedgerUnavailable
+from celery_redlock_beat.ledger.redis import ledger_keys
+from celery_redlock_beat.settings import Settings
+from celery_redlock_beat.store.client import check_broker_url, locate
+from celery_redlock_beat.store.contents import SENTINEL
+from celery_redlock_beat.store.reader import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from celery import Celery
+
+    from celery_redlock_beat.store.client import Server
+    from celery_redlock_beat.store.contents import Contents
+    from celery_redlock_beat.store.facts import ServerFacts
+    from celery_redlock_beat.store.reader import Reader
+
+LONGEST_TOTALS = 12
+
+
+def examine(app: Celery, settings: Settings | None = None) -> Report:
+    """Return what is wrong with the configuration, the server and the ledger of an app.
+
+    It reads in chunks, writes nothing, and raises nothing that it can put into a finding.
+    """
+    facts: dict[str, str] = {}
+    found: list[Finding] = []
+    try:
+        settings = settings or Settings.from_app(app)
+        check_broker_url(app)
+        place = locate(app, settings)
+        found += _eager(app)
+        if not found:  # it warns in the log of what was just found
+            check(app, settings)
+    except ConfigurationError as exc:
+        found.append(_wrong_setting(exc))
+        return Report(facts, found)
+    facts["ledger"] = f"{place.label} (namespace {settings.namespace})"
+    facts["delivery"] = delivery_name(settings, place)
+    if place.why_not:
+        facts["delivery"] += f": {place.why_not}"
+    found += [_memory(place)] if place.is_memory else _examined(app, settings, place, facts)
+    return Report(facts, sorted_by_severity(found))
+
+
+def _examined(
+    app: Celery, settings: Settings, place: Server, facts: dict[str, str]
+) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        with reading(place, ledger_keys(settings.namespace, place.prefix)) as reader:
+            for finding in _Examination(app, settings, place, reader, facts).findings():
+                found.append(finding)  # noqa: PERF402  those before a failure count
+    except LedgerUnavailable as exc:
+        unwritten = [each for each in found if each.name != "no-writes"]  # it is the same
+        return [*unwritten, _unavailable(place, exc)]
+    return found
+
+
+class _Examination:
+    """The examination of one server, which notes the facts as it goes."""
+
+    def __init__(
+        self, app: Celery, settings: Settings, place: Server, reader: Reader, facts: dict[str, str]
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._place = place
+        self._reader = reader
+        self._facts = facts
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield the findings as far as the server can be asked."""
+        facts = self._reader.facts()
+        self._facts["server"] = server.described(facts)
+        yield from chain.from_iterable(judge(facts, self._settings) for judge in server.JUDGES)
+        if server.mode(facts) == "sentinel":
+            return
+        yield from chain.from_iterable(judge(facts) for judge in durability.JUDGES)
+        yield from self._of_rights(facts)
+        contents = self._reader.contents()
+        noted = read_marks(contents.hash("marks"))
+        self._note(contents, noted)
+        yield from self._of_keys(contents, noted)
+        yield from self._of_ledger(contents, noted, facts)
+
+    def _of_rights(self, facts: ServerFacts) -> Iterator[Finding]:
+        queue = f"{self._place.prefix}{self._app.conf.task_default_queue}"
+        told = self._reader.rights(queue if self._place.is_broker else None)
+        yield from rights.missing(told)
+        yield from rights.no_identity(told, facts.refused)
+        yield from rights.no_writes(told)
+        yield from rights.untried(told)
+
+    def _of_keys(self, contents: Contents, noted: Marks) -> Iterator[Finding]:
+        yield from keys.foreign_types(contents)
+        yield from keys.expiring(contents)
+        yield from keys.lost(contents, noted)
+        yield from keys.other_format(contents, noted)
+        yield from keys.unreadable(contents, noted)
+        yield from keys.unread(contents)
+
+    def _of_ledger(self, contents: Contents, noted: Marks, facts: ServerFacts) -> Iterator[Finding]:
+        lease = micros(self._settings.lease)
+        yield from marks.ahead(contents, noted)
+        yield from marks.orphans(contents, lease, nodes.living(contents))
+        yield from marks.leases_ahead(contents, lease)
+        yield from marks.unpaired(contents)
+        yield from nodes.nobody(contents)
+        yield from nodes.heartbeats_ahead(contents)
+        yield from nodes.recovery(contents, noted)
+        yield from nodes.identity(contents, noted, facts.info.get("master_replid", ""))
+        yield from nodes.gone_entries(contents, noted)
+        yield from nodes.in_doubt(contents)
+        others = self._reader.neighbours()
+        yield from nodes.neighbours(contents, noted, others, self._settings.namespace)
+
+    def _note(self, contents: Contents, noted: Marks) -> None:
+        if not keys.is_there(contents):
+            return
+        paused = contents.hash("paused").keys() - {SENTINEL}
+        totals = sorted(contents.hash("totals").items())[:LONGEST_TOTALS]
+        counted = (f"{name_of(name)} {name_of(number)}" for name, number in totals)
+        self._facts["nodes"] = f"{nodes.living(contents)} alive"
+        self._facts["entries"] = f"{len(noted.entries):,}, {len(paused):,} paused"
+        self._facts["counted"] = ", ".join(counted) or "nothing yet"
+
+
+def _wrong_setting(exc: ConfigurationError) -> Finding:
+    return Finding(
+        Severity.ERROR,
+        "setting",
+        "the configuration of the app",
+        str(exc),
+        "correct it: no node starts before",
+    )
+
+
+def _eager(app: Celery) -> list[Finding]:
+    if not app.conf.task_always_eager:
+        return []
+    meaning = "beat runs the tasks that it knows itself, and sends no messages for them"
+    advice = "take it out, unless this is a test"
+    return [Finding(Severity.WARNING, "eager", "task_always_eager", meaning, advice)]
+
+
+def _memory(place: Server) -> Finding:
+    return Finding(
+        Severity.HINT,
+        "memory",
+        "redlock_beat_url",
+        f"the ledger is {place.label}, so there is nothing to examine",
+        "name a Redis in production",
+    )
+
+
+def _unavailable(place: Server, exc: LedgerUnavailable) -> Finding:
+    return Finding(
+        Severity.ERROR,
+        "unavailable",
+        place.label,
+        f"{exc.problem}: nothing is sent",
+        exc.advice or "see the server's log",
+    )
