@@ -1,0 +1,152 @@
+"""The laws of DESIGN.md, over states and their true history, and what is excused, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from model.states import NONE, Grant, Ledger, Node, State
+
+if TYPE_CHECKING:
+    from model.bounds import World
+
+# Judged on the way of a step
+
+
+def sent(state: State, tick: int) -> State:
+    """A message leaves: Once, Clock, and what an operator has forbidden."""
+    history, before = state.history, state.history.sent[tick - 1]
+    if before and tick not in history.excused:
+        state = state.breaks("a tick was sent twice")
+    if tick > max(history.due, state.now):
+        state = state.breaks("a tick was sent before its instant")
+    if tick in history.barred:
+        state = state.breaks("a tick that a resume passed over was sent")
+    count = (*history.sent[: tick - 1], min(before + 1, 2), *history.sent[tick:])
+    return state.note(sent=count)
+
+
+def is_remembered(state: State) -> bool:
+    """Whether a node that has pushed under this epoch was ever told of the entry."""
+    return any(
+        was_awake(node, state.ledger) and node.epoch == state.ledger.epoch and node.told >= 0
+        for node in state.nodes
+    )
+
+
+def untried_but_doubted(state: State, tick: int) -> State:
+    """Judge a doubt: no grant may come to it that its node holds, and that nobody tried."""
+    fences = [fence for node in state.nodes for fence in fences_of(node, tick)]
+    for node in state.nodes:
+        for held in node.held:
+            is_last = held.tick == tick and held.fence == max(fences)
+            if was_awake(node, state.ledger) and is_last and not state.history.sent[tick - 1]:
+                return state.breaks("a grant that was never tried came to be in doubt")
+    return state
+
+
+def fences_of(node: Node, tick: int) -> list[int]:
+    grants = [*node.held, *node.tried, *(each.held for each in (*node.unsettled, *node.own))]
+    return [held.fence for held in grants if held.tick == tick]
+
+
+def forgive(world: World, state: State) -> State:
+    """When a recovery ends, excuse what nobody who was awake could vouch for."""
+    history, ledger = state.history, state.ledger
+    ticks = range(1, world.bounds.ticks + 1)
+    forgotten = {
+        tick for tick in ticks if not any(remembers(node, ledger, tick) for node in state.nodes)
+    }
+    excused = {tick for tick in forgotten if history.sent[tick - 1]}
+    if world.bounds.delivery == "publish":
+        excused |= {tick for tick in ticks if is_asleep_with(state, tick)}
+    known = any(
+        was_awake(node, ledger) and node.pause[0] == history.revision for node in state.nodes
+    )
+    return state.note(
+        excused=history.excused | excused,
+        forgotten=history.forgotten | forgotten,
+        pause_known=known or ledger.pause[1] == history.paused,
+        barred=history.barred - forgotten,
+    )
+
+
+def remembers(node: Node, ledger: Ledger, tick: int) -> bool:
+    """Whether a node that was awake knows the tick closed, or its mark where it is not open."""
+    if not was_awake(node, ledger):
+        return False
+    return tick in node.knew or (node.told >= tick and not isinstance(ledger.at(tick), Grant))
+
+
+def was_awake(node: Node, ledger: Ledger) -> bool:
+    """Whether a node could speak in time: who has not by the end of the hold-down was asleep."""
+    return node.status == "up" and (node.epoch == ledger.epoch or not ledger.hold_over)
+
+
+def is_asleep_with(state: State, tick: int) -> bool:
+    return any(
+        not was_awake(node, state.ledger)
+        and (node.publishing == tick or any(held.tick == tick for held in node.held))
+        for node in state.nodes
+    )
+
+
+# Judged on each state
+
+
+def broken(world: World, state: State) -> str:
+    """Return the law that a state breaks, or an empty text."""
+    return state.history.broken or one_live_grant(state) or accounting(state)
+
+
+def one_live_grant(state: State) -> str:
+    for tick, grant in enumerate(state.ledger.ticks, 1):
+        if not isinstance(grant, Grant):
+            continue
+        holders = sum(
+            held.tick == tick and held.fence == grant.fence
+            for node in state.nodes
+            if node.status in {"up", "asleep"}
+            for held in node.held
+        )
+        if holders > 1:
+            return "two nodes hold the same live grant"
+    return ""
+
+
+def accounting(state: State) -> str:
+    """Each tick up to the mark is open, counted, or going to be counted with an open one."""
+    ledger = state.ledger
+    if ledger.recovering != NONE or ledger.floor != NONE or ledger.identity != state.server:
+        return ""
+    if ledger.lost or all(
+        counted or grant for counted, grant in zip(ledger.counted, ledger.ticks, strict=False)
+    ):
+        return ""
+    known = set(state.history.accounted)
+    for node in state.nodes:
+        if node.status in {"up", "asleep"}:
+            known |= node.uncounted
+            known |= {state.history.promised} if node.start_owed else set()
+    for tick, grant in enumerate(ledger.ticks, 1):
+        if isinstance(grant, Grant):
+            known |= set(range(grant.previous + 1, tick + 1))
+    for tick in range(1, ledger.mark + 1):
+        if not ledger.counted[tick - 1] and tick not in known:
+            return "a tick vanished: it is neither open nor counted"
+    return ""
+
+
+def is_finished(world: World, state: State) -> bool:
+    """Whether all ticks are due and finished, or the operator wants none of it."""
+    ledger = state.ledger
+    if state.history.paused or (ledger.pause[1] and not state.history.pause_known):
+        return True
+    nobody_has_it = all(node.status == "dead" or not node.has_entry for node in state.nodes)
+    return (
+        state.now == world.bounds.ticks
+        and (ledger.mark >= state.now or nobody_has_it)
+        and ledger.recovering == NONE
+        and ledger.floor == NONE
+        and ledger.identity == state.server
+        and not ledger.open()
+    )

@@ -1,0 +1,54 @@
+"""A way through the states, told so that one can follow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from model.states import Grant, Held, Settled, State
+
+if TYPE_CHECKING:
+    from model.explore import Found
+
+NAMES = "ABC"
+
+
+def told(found: Found) -> str:
+    """Tell each step, and what the ledger holds after it."""
+    lines = []
+    for number, (label, state) in enumerate(found.trace[1:], 1):
+        lines.append(f"{number:4}. {step(label):62} {ledger(state)}")
+    return "\n".join([*lines, f"      {found.law}"])
+
+
+def step(label: tuple[Any, ...]) -> str:
+    if isinstance(label[0], int):
+        return f"{NAMES[label[0]]}: " + " ".join(part(each) for each in label[1:])
+    return " ".join(part(each) for each in label)
+
+
+def part(value: Any) -> str:
+    match value:
+        case Settled(held, outcome):
+            return f"{part(held)} as {outcome}"
+        case Held(tick=tick, fence=fence):
+            return f"tick {tick} (fence {fence})"
+        case tuple():
+            return " ".join(part(each) for each in value) + ","
+        case str():
+            return value.replace("_", " ") if value.islower() else value
+    return f"tick {value}"
+
+
+def ledger(state: State) -> str:
+    """Tell mark, grants and counts of the ledger in one line."""
+    ticks = []
+    for tick, grant in enumerate(state.ledger.ticks, 1):
+        if isinstance(grant, Grant):
+            owner = NAMES[grant.owner] if grant.owner >= 0 else "nobody"
+            lease = ", lease over" if grant.over else ""
+            ticks.append(f"{tick} open: {owner}, fence {grant.fence}{lease}")
+        elif outcome := state.ledger.counted[tick - 1] or (grant and grant.outcome):
+            ticks.append(f"{tick} {outcome}")
+    mark = state.ledger.mark if state.ledger.mark >= 0 else "none"
+    running = ", recovering" if state.ledger.recovering >= 0 else ""
+    return f"[due {state.now}, mark {mark}{running}; " + "; ".join(ticks) + "]"

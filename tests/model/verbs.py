@@ -1,0 +1,182 @@
+"""The ledger's scripts: each is one atomic step on the server, and answers; nodes learn elsewhere.
+
+A verb takes the world, the state, the name and the memory of the caller (a late request carries
+the memory of the moment at which it was made), and returns the state after it and its answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from model.closing import close, count_passed, name_of
+from model.laws import is_remembered, sent
+from model.recovery import Result, doubt, recover
+from model.states import NOBODY, NONE, UNREGISTERED, Grant, Held, Ledger, Node, Settled, State
+
+if TYPE_CHECKING:
+    from model.bounds import World
+
+RECOVERING = "RECOVERING"
+
+
+def execute(world: World, state: State, who: int, node: Node, call: tuple[Any, ...]) -> Result:
+    """Run one script on the server."""
+    verb, *rest = call
+    if verb not in {"recover", "doubt"} and must_recover(world, state, node):
+        return state, RECOVERING
+    return VERBS[verb](world, state, who, node, *rest)
+
+
+def must_recover(world: World, state: State, node: Node) -> bool:
+    rules, ledger = world.rules, state.ledger
+    return (
+        ledger.recovering != NONE
+        or (rules.identity and ledger.identity != state.server)
+        or (rules.epoch and ledger.epoch != node.epoch)
+        or (rules.highest_fence and node.seen > ledger.fence)
+        or (rules.sentinels and bool(ledger.lost))
+    )
+
+
+# register, claim
+
+
+def register(world: World, state: State, who: int, node: Node) -> Result:
+    ledger, now = state.ledger, state.now
+    if ledger.mark != UNREGISTERED:
+        return state, "KNOWN"
+    if is_remembered(state):
+        state = state.breaks("an entry that a live node remembers was registered anew")
+    ledger = ledger._replace(mark=now)
+    state = state.note(accounted=state.history.accounted | set(range(1, now + 1)))
+    if not world.bounds.run_on_start or ledger.counted[now - 1]:
+        return state._replace(ledger=ledger), "REGISTERED"
+    state = state.note(promised=now, accounted=state.history.accounted - {now})
+    if not world.rules.start_in_one_script:
+        return state._replace(ledger=ledger), "START"
+    return open_start(world, state._replace(ledger=ledger), who, node)
+
+
+def open_start(world: World, state: State, who: int, node: Node) -> Result:
+    """Open the tick of run_on_start, unowned, its lease over."""
+    state, fence = next_fence(world, state)
+    grant = Grant(NOBODY, fence, 0, state.now - 1, over=True)
+    ledger = state.ledger.put(state.history.promised, grant)._replace(fence=fence)
+    return state._replace(ledger=ledger), "REGISTERED"
+
+
+def next_fence(world: World, state: State) -> tuple[State, int]:
+    last = state.fences if world.rules.fence_of_time else state.ledger.fence
+    fence = max(last, state.ledger.fence) + 1
+    return state._replace(fences=max(fence, state.fences)), fence
+
+
+def poll(world: World, state: State, who: int, node: Node) -> Result:
+    """Ask for nothing, and be told what is open."""
+    beats = state.ledger.beats | {name_of(world, who)}
+    return state._replace(ledger=state.ledger._replace(beats=beats)), "OK"
+
+
+def claim(world: World, state: State, who: int, node: Node, tick: int) -> Result:
+    state, _ = poll(world, state, who, node)
+    ledger, name = state.ledger, name_of(world, who)
+    grant = ledger.at(tick)
+    if ledger.mark == UNREGISTERED and grant is None:
+        return state, "UNREGISTERED"
+    if ledger.pause[1]:
+        if not world.rules.paused_changes_nothing:
+            state = state._replace(ledger=ledger._replace(mark=max(ledger.mark, tick)))
+        return state, "PAUSED"
+    if tick > state.now and world.rules.early_refused:
+        return state, "EARLY"
+    ledger = ledger._replace(mark=max(ledger.mark, tick if grant else 0))
+    state = state._replace(ledger=ledger)
+    if isinstance(grant, Grant):
+        return claim_open(world, state, name, tick, grant)
+    if tick <= ledger.mark:
+        return state, "SETTLED"
+    return grant_to(world, state, name, tick, ledger.mark, 1)
+
+
+def claim_open(world: World, state: State, name: int, tick: int, grant: Grant) -> Result:
+    if not grant.over:
+        return state, "MINE" if grant.owner == name else "HELD"
+    previous = grant.previous if world.rules.first_previous else state.ledger.mark
+    return grant_to(world, state, name, tick, previous, grant.attempt + 1)
+
+
+def grant_to(
+    world: World, state: State, name: int, tick: int, previous: int, attempt: int
+) -> Result:
+    if state.history.paused and state.history.pause_known:
+        state = state.breaks("granted while paused")
+    if not world.rules.previous_stored:
+        previous = tick - 1
+    state, fence = next_fence(world, state)
+    grant = Grant(name, fence, attempt, previous)
+    ledger = state.ledger.put(tick, grant)._replace(fence=fence, mark=max(tick, state.ledger.mark))
+    return state._replace(ledger=ledger), "GRANTED"
+
+
+# settle, enqueue, release
+
+
+def may_close(world: World, ledger: Ledger, held: Held) -> str:
+    grant = ledger.at(held.tick)
+    if grant and grant.fence == held.fence:
+        return "DONE" if isinstance(grant, Grant) else "ALREADY"
+    if not world.rules.already_by_fence and not isinstance(grant, Grant):
+        return "ALREADY"
+    return "STALE"
+
+
+def settle(world: World, state: State, who: int, node: Node, settled: Settled) -> Result:
+    held = settled.held
+    closing = may_close(world, state.ledger, held)
+    if closing == "DONE":
+        state = close(world, state, held.tick, held.fence, settled.outcome, held.previous)
+    return state, closing
+
+
+def enqueue(world: World, state: State, who: int, node: Node, held: Held) -> Result:
+    rules, ledger = world.rules, state.ledger
+    closing = may_close(world, ledger, held)
+    if closing != "DONE" and rules.enqueue_looks_at_fence:
+        return state, closing
+    if ledger.pause[1] and rules.enqueue_looks_at_pause:
+        return state, "PAUSED"
+    if ledger.pause[1] and state.history.paused:
+        state = state.breaks("a message was pushed while the entry was paused")
+    state = sent(state, held.tick)
+    if isinstance(ledger.at(held.tick), Grant):
+        state = close(world, state, held.tick, held.fence, "sent", held.previous)
+    return state, "DONE"
+
+
+def release(world: World, state: State, who: int, node: Node, held: Held) -> Result:
+    grant = state.ledger.at(held.tick)
+    if isinstance(grant, Grant) and grant.fence == held.fence:
+        if grant.attempt > world.bounds.attempts and not held.over:
+            state = state.breaks("a tick is tried without end")
+        ledger = state.ledger.put(held.tick, grant._replace(owner=NOBODY))
+        state = state._replace(ledger=ledger)
+    return state, "OK"
+
+
+def count_later(world: World, state: State, who: int, node: Node, tick: int) -> Result:
+    """Count what was passed over in a call of its own: only where that rule is left out."""
+    return count_passed(world, state, tick), "OK"
+
+
+VERBS = {
+    "register": register,
+    "open_start": open_start,
+    "poll": poll,
+    "claim": claim,
+    "settle": settle,
+    "enqueue": enqueue,
+    "release": release,
+    "count_later": count_later,
+    "recover": recover,
+    "doubt": doubt,
+}

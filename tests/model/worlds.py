@@ -1,0 +1,116 @@
+"""The worlds that are explored: small enough to be seen whole, each with what may happen in it."""
+
+from __future__ import annotations
+
+from model.bounds import Bounds
+
+DELIVERIES = ("enqueue", "publish")
+
+
+def _world(name: str, most: int, faults: str = "", **bounds: object) -> list[Bounds]:
+    allowed = tuple((fault, faults.split().count(fault)) for fault in set(faults.split()))
+    deliveries = bounds.pop("delivery", None)
+    return [
+        Bounds(name, delivery=delivery, faults=tuple(sorted(allowed)), most=most, **bounds)
+        for delivery in ([deliveries] if deliveries else DELIVERIES)
+    ]
+
+
+NETWORK = "reply_lost late crash sleep"
+
+ONE = "enqueue"
+
+WORLDS: list[Bounds] = [
+    *_world("calm", 0, ticks=3),
+    *_world("hasty clocks", 1, "reply_lost crash", ticks=2, hasty=True),
+    *_world("bad network", 2, f"{NETWORK} reply_lost late", attempts=3),
+    *_world("bad network, two ticks", 1, NETWORK, ticks=2),
+    *_world("bad network, latest", 1, NETWORK, ticks=2, catch_up="latest"),
+    *_world("latest of three", 1, "reply_lost crash", ticks=3, catch_up="latest", delivery=ONE),
+    *_world("nothing late is wanted", 1, "crash reply_lost", ticks=2, catch_up="none"),
+    *_world("poison", 1, "crash reply_lost", poison=True, delivery="publish"),
+    *_world("an entry that few have", 2, "crash crash", nodes=3, without_entry=1),
+    *_world("first start", 2, f"{NETWORK} flush", run_on_start=True),
+    *_world("failover", 2, f"{NETWORK} failover flush"),
+    *_world("failover and a late request", 2, "late failover"),
+    *_world("failover, two ticks", 1, "failover flush", ticks=2),
+    *_world("failover, latest", 1, "failover flush", ticks=2, catch_up="latest", delivery=ONE),
+    *_world("failover during a recovery", 2, "failover failover flush"),
+    *_world("failover to a slow clock", 1, "failover", ticks=2, clock_back=True, delivery=ONE),
+    *_world("an old snapshot", 2, "blind reply_lost", nodes=1, ticks=2),
+    *_world("a key is lost", 2, "lose_key crash sleep reply_lost"),
+    *_world("pause", 2, "pause reply_lost", ticks=2),
+    *_world("pause and failover", 2, "pause failover"),
+    *_world("pause and a lost key", 2, "pause lose_key"),
+    *_world("a node joins", 1, "failover", new=1),
+    *_world("the entry goes", 3, "crash drop_entry failover", nodes=3, new=1, delivery=ONE),
+]
+
+LARGE: list[Bounds] = [
+    *_world("asleep through a failover", 2, "failover sleep", ticks=2),
+    *_world("bad network, two ticks, two faults", 2, NETWORK, ticks=2),
+    *_world("pause twice", 2, "pause pause reply_lost", ticks=2),
+    *_world("failover, three faults", 3, f"{NETWORK} failover flush"),
+    *_world("three nodes and a failover", 2, "crash failover", nodes=3),
+]
+
+NOTICED: dict[str, tuple[str, str]] = {
+    "identity_beside_marks": ("a key is lost", "enqueue"),
+    "previous_stored": ("nothing late is wanted", "enqueue"),
+    "settled_kept": ("a node joins", "enqueue"),
+    "sentinels": ("a key is lost", "enqueue"),
+    "fence_of_time": ("a key is lost", "enqueue"),
+    "highest_fence": ("an old snapshot", "enqueue"),
+    "identity": ("a node joins", "enqueue"),
+    "epoch": ("asleep through a failover", "enqueue"),
+    "start_in_one_script": ("first start", "enqueue"),
+    "early_refused": ("hasty clocks", "enqueue"),
+    "paused_changes_nothing": ("pause and a lost key", "publish"),
+    "first_previous": ("hasty clocks", "enqueue"),
+    "counted_in_script": ("nothing late is wanted", "enqueue"),
+    "already_by_fence": ("bad network", "publish"),
+    "enqueue_looks_at_fence": ("bad network", "enqueue"),
+    "enqueue_looks_at_pause": ("pause and a lost key", "enqueue"),
+    "resume_raises_mark": ("pause and a lost key", "publish"),
+    "cursor_is_answered": ("hasty clocks", "enqueue"),
+    "ascending": ("hasty clocks", "enqueue"),
+    "newest_is_claimed": ("nothing late is wanted", "enqueue"),
+    "forlorn": ("an entry that few have", "enqueue"),
+    "most_attempts": ("poison", "publish"),
+    "names_differ": ("an entry that few have", "enqueue"),
+    "lease_is_looked_at": ("bad network", "publish"),
+    "own_orphan": ("bad network", "publish"),
+    "tried_is_dropped": ("failover", "enqueue"),
+    "marks_of_others": ("the entry goes", "enqueue"),
+    "another_identity": ("failover during a recovery", "enqueue"),
+    "one_discovery": ("a node joins", "enqueue"),
+    "full_hold_down": ("a node joins", "enqueue"),
+    "push_marks": ("a node joins", "enqueue"),
+    "push_fence": ("a node joins", "enqueue"),
+    "push_closed": ("a node joins", "enqueue"),
+    "closed_above_open": ("failover, two ticks", "enqueue"),
+    "push_settled": ("a node joins", "enqueue"),
+    "push_held": ("a node joins", "enqueue"),
+    "push_tried": ("an old snapshot", "enqueue"),
+    "tried_until_closed": ("failover and a late request", "enqueue"),
+    "push_pauses": ("pause and failover", "enqueue"),
+    "pause_revision": ("pause and failover", "enqueue"),
+    "closed_wins": ("a node joins", "enqueue"),
+    "refused_is_dropped": ("first start", "publish"),
+    "done_beats_held": ("failover", "enqueue"),
+    "higher_fence_wins": ("a key is lost", "publish"),
+    "doubts": ("failover", "enqueue"),
+    "doubts_of_epoch": ("failover during a recovery", "enqueue"),
+    "floor_kept": ("failover during a recovery", "enqueue"),
+    "counted_above_floor": ("a key is lost", "enqueue"),
+    "reopened_above_floor": ("a key is lost", "enqueue"),
+    "passed_is_no_doubt": ("failover, latest", "enqueue"),
+    "marks_not_cut": ("failover to a slow clock", "enqueue"),
+}
+"""The world in which the loss of each rule is noticed."""
+
+
+def world_of(noticed: tuple[str, str]) -> Bounds:
+    """Return a world by its name and delivery."""
+    worlds = [*WORLDS, *LARGE]
+    return next(each for each in worlds if (each.name, each.delivery) == noticed)
