@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from kombu import Connection
+from typing import TYPE_CHECKING
 
 from celery_redlock_beat.errors import SettingError
-from celery_redlock_beat.store.endpoint import Endpoint, endpoint, is_redis, unreadable
+from celery_redlock_beat.store.addresses import parsed, redis_at
+from celery_redlock_beat.store.endpoint import Endpoint, endpoint, is_redis
+from celery_redlock_beat.store.sentinel import check_broker
+from celery_redlock_beat.store.urls import is_cluster, is_redis_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from celery import Celery
+    from kombu import Connection
     from redis import Redis
 
     from celery_redlock_beat.settings import Settings
 
 URL = "redlock_beat_url"
 MEMORY = "memory://"
+# What kombu reads, once unix:// and socket:// are written as redis+socket://.
 SCHEMES = ("redis://", "rediss://", "sentinel://", "redis+socket://", "socket://", "unix://")
 
 
@@ -62,8 +64,10 @@ def check_broker_url(app: Celery) -> None:
 
     Raises ``SettingError``.
     """
+    for setting in ("broker_url", "broker_write_url"):
+        check_broker(setting, app.conf.get(setting))
     try:
-        _parsed("broker_url", app.connection).get_transport_cls()
+        parsed("broker_url", app.connection).get_transport_cls()
     except KeyError as error:
         told = " ".join(map(str, error.args))  # the str of a KeyError has quotes of its own
         msg = f"broker_url has to begin with a scheme such as redis:// or amqp:// ({told})"
@@ -85,6 +89,8 @@ def locate(app: Celery, settings: Settings) -> Server:
         found = _from_url(app, settings)
         if broker is not None and not broker.is_same(found):
             why_not = f"{URL} names another server, database or user than the broker"
+            if is_cluster(settings.url):
+                why_not = f"{URL} names a Redis Cluster, and the broker is none"
     elif broker is not None:
         found = broker
     else:
@@ -98,7 +104,7 @@ def _broker(app: Celery) -> tuple[Endpoint | None, str]:
     """Return the broker if it is a Redis, and why messages cannot be pushed by the ledger."""
     own = app.conf.broker_write_url != app.conf.broker_url
     setting = "broker_write_url" if own else "broker_url"
-    connection = _parsed(setting, app.connection_for_write)
+    connection = parsed(setting, app.connection_for_write)
     if not is_redis(connection):
         return None, f"the broker is {_transport_name(connection)}, not Redis"
     found = endpoint(connection, setting)
@@ -109,50 +115,25 @@ def _broker(app: Celery) -> tuple[Endpoint | None, str]:
 
 def _from_url(app: Celery, settings: Settings) -> Endpoint:
     options = dict(getattr(settings, "transport_options", None) or {})
-    if not options and is_redis(_parsed("broker_url", app.connection_for_write)):
-        # The name of Sentinel's master, its keywords, TCP keepalive: likely the same.
-        options = dict(app.conf.broker_transport_options or {})
-    url = settings.url or ""
-    return _redis_at(url, URL, transport_options=options)
+    tls = None
+    if is_redis(parsed("broker_url", app.connection_for_write)):
+        # The name of Sentinel's master, its keywords, TCP keepalive, the CA: likely the same.
+        options = options or dict(app.conf.broker_transport_options or {})
+        tls = app.conf.broker_use_ssl
+    return redis_at(settings.url or "", URL, options, tls if isinstance(tls, Mapping) else None)
 
 
 def _from_backend(app: Celery) -> Endpoint:
     url = app.conf.result_backend
-    if not isinstance(url, str) or not url.startswith(SCHEMES):
+    if not isinstance(url, str) or not is_redis_url(url) or is_cluster(url):
         msg = (
             f"{URL} is not set, and neither the broker nor the result backend is a Redis: "
             f"set it, as in {URL} = 'redis://localhost:6379/0'"
         )
         raise SettingError(msg)
     options = dict(app.conf.result_backend_transport_options or {})
-    return _redis_at(
-        url, "result_backend", transport_options=options, ssl=app.conf.redis_backend_use_ssl
-    )
-
-
-def _redis_at(url: str, setting: str, **kwargs: Any) -> Endpoint:
-    if not url.startswith(SCHEMES):
-        msg = f"{setting} is no Redis URL: it has to begin with one of {', '.join(SCHEMES)}"
-        raise SettingError(msg)
-    connection = _parsed(setting, lambda: Connection(_as_kombu_writes_it(url), **kwargs))
-    return endpoint(connection, setting)
-
-
-def _as_kombu_writes_it(url: str) -> str:
-    for scheme in ("unix://", "socket://"):
-        if url.startswith(scheme):
-            url = f"redis+socket://{url.removeprefix(scheme)}"
-    if url.startswith("redis+socket://"):
-        url = url.replace("?db=", "?virtual_host=").replace("&db=", "&virtual_host=")
-    return url
-
-
-def _parsed(setting: str, connect: Callable[[], Connection]) -> Connection:
-    try:
-        return connect()
-    except (ValueError, TypeError):
-        # Python's own text quotes what it takes for a port: the password, if that has a slash.
-        raise unreadable(setting) from None
+    tls = app.conf.redis_backend_use_ssl
+    return redis_at(url, "result_backend", options, tls, anyway=bool(tls))
 
 
 def _transport_name(connection: Connection) -> str:

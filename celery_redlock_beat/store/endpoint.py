@@ -17,14 +17,16 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from celery_redlock_beat.errors import SettingError
+from celery_redlock_beat.store.sentinel import no_master
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kombu import Connection
 
+    from celery_redlock_beat.store.urls import Node
+
 LOOPBACK = {"localhost": "127.0.0.1", "::1": "127.0.0.1", "": "127.0.0.1"}
-Node = tuple[str, int]
 
 
 class _Silent:
@@ -88,13 +90,13 @@ class Endpoint:
         return client
 
     def _pool(self, timeout: float) -> ConnectionPool:
-        return ConnectionPool(**_ours(self.params, timeout))
+        return ConnectionPool(**bounded(self.params, timeout))
 
     def _sentinel_pool(self, timeout: float) -> ConnectionPool:
-        params = _ours(self.params, timeout)
+        params = bounded(self.params, timeout)
         for name in ("host", "port"):
             params.pop(name, None)
-        nodes = _ours(self.sentinel_options.get("sentinel_kwargs") or {}, timeout)
+        nodes = bounded(self.sentinel_options.get("sentinel_kwargs") or {}, timeout)
         make: Any = Sentinel  # it has no types
         sentinel = make(
             self.nodes,
@@ -140,8 +142,7 @@ def endpoint(connection: Connection, setting: str) -> Endpoint:
     }
     master = getattr(channel, "master_name", None)
     if not master:
-        msg = f"{setting} is Sentinel's, and its transport options lack 'master_name'"
-        raise SettingError(msg)
+        raise SettingError(no_master(setting))
     return Endpoint(params, prefix, _sentinels(connection, params), str(master), options)
 
 
@@ -166,7 +167,7 @@ def _sentinels(connection: Connection, params: Mapping[str, Any]) -> tuple[Node,
     return tuple(nodes) or ((params["host"], params["port"]),)
 
 
-def _ours(params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+def bounded(params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
     """Set what must be ours: finite waits, no hidden retries, the protocol that kombu speaks."""
     names = ["socket_timeout"] if "path" in params else ["socket_timeout", "socket_connect_timeout"]
     waits = {name: min(float(params.get(name) or timeout), timeout) for name in names}

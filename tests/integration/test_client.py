@@ -14,7 +14,7 @@ from kombu.transport.redis import Channel, Transport
 from redis import CredentialProvider, SSLConnection, UnixDomainSocketConnection
 
 from celery_redlock_beat.errors import SettingError
-from celery_redlock_beat.store.client import locate
+from celery_redlock_beat.store.client import check_broker_url, locate
 
 SECRET = "s3cr3t"
 CREDENTIALS = f"u:{SECRET}@"
@@ -266,6 +266,210 @@ def test_another_kind_of_url_is_refused():
 
 
 @pytest.mark.parametrize("where", ["broker", "setting"])
-def test_sentinel_without_the_name_of_a_master_is_refused(where):
-    with pytest.raises(SettingError, match="master_name"):
-        found("sentinel://a:1") if where == "broker" else found("amqp://", "sentinel://a:1")
+@pytest.mark.parametrize("url", ["sentinel://a:1", f"sentinel://:{SECRET}@a:1;sentinel://b:2/3"])
+def test_sentinel_without_the_name_of_a_master_is_refused(where, url):
+    if where == "setting":
+        url = url.removesuffix("/3")
+    with pytest.raises(SettingError, match=r"master_name.*mymaster") as caught:
+        found(url) if where == "broker" else found("amqp://", url)
+    assert SECRET not in str(caught.value)
+
+
+A_B = "sentinel://u@a:1/2;sentinel://u@b:26379/2 (main)"
+BOTH = f"{CREDENTIALS}a:1,b"
+SPELLINGS = [
+    f"redis+sentinel://{BOTH}/main/2",
+    f"redis+sentinel://{BOTH}/2/main",
+    f"redis-sentinel://{BOTH}/main/2",
+    f"sentinel://{BOTH}/main/2",
+    f"valkey+sentinel://{BOTH}/main/2",
+    f"redis+sentinel://{CREDENTIALS}a:1,{CREDENTIALS}b/main/2",
+    f"redis+sentinel://{CREDENTIALS}a:1;b/main/2",
+    f"redis+sentinel://{CREDENTIALS}a:1; redis+sentinel://b/main/2",
+    f"redis+sentinel://{CREDENTIALS}a:1/main/2;redis+sentinel://{CREDENTIALS}b:26379/main/2",
+    f"redis+sentinel://{BOTH}/main?db=2",
+    f"redis+sentinel://{BOTH}/2?master_name=main",
+    f"redis+sentinel://{BOTH}/?service_name=main&db=2",
+    f"redis-sentinel://{BOTH}/2?master=main",
+    f"redis-sentinel://{BOTH}/2?sentinelMasterId=main",
+    f"redis+sentinel://{BOTH}/2?sentinelService=main",
+    f"redis+sentinel://{BOTH}/2?sentinel_master_name=main",
+    f"redis-sentinel://{BOTH}/2#main",
+    f"sentinel://{CREDENTIALS}a:1/2;sentinel://{CREDENTIALS}b/2?master_name=main",
+    f"sentinel://{CREDENTIALS}a:1/2;sentinel://b/2#main",
+]
+
+
+@pytest.mark.parametrize("url", SPELLINGS)
+def test_sentinel_is_understood_as_people_write_it(url):
+    server = found("amqp://", url)
+    assert server.label == A_B
+    assert SECRET not in repr(server)
+    told = server.connect().connection_pool
+    assert (told.service_name, told.connection_kwargs["password"]) == ("main", SECRET)
+
+
+@pytest.mark.parametrize("url", [f"redis+sentinel://{BOTH}/2", f"redis+sentinel://{BOTH}/main/2"])
+def test_the_name_of_a_master_is_taken_from_the_transport_options_too(url):
+    assert found("amqp://", url, transport_options={"master_name": "main"}).label == A_B
+    assert found("amqp://", f"{url}#main", transport_options={"master_name": "x"}).label == A_B
+
+
+def test_the_broker_behind_sentinels_is_recognised_in_another_spelling():
+    broker = f"sentinel://{CREDENTIALS}a:1/2;sentinel://{CREDENTIALS}b:26379/2"
+    assert found(broker, f"redis+sentinel://{BOTH}/main/2", **MASTER).is_broker
+    assert not found(broker, f"redis+sentinel://{BOTH}/other/2", **MASTER).is_broker
+
+
+def test_an_ipv6_address_and_special_characters_keep_their_meaning():
+    url = f"redis+sentinel://u%40x:{SECRET}%3B%2C%2F@[::1]:1,[2001:db8::2]/my%2Fmain/0"
+    pool = found("amqp://", url).connect().connection_pool
+    nodes = [each.connection_pool.connection_kwargs for each in pool.sentinel_manager.sentinels]
+    assert [(each["host"], each["port"]) for each in nodes] == [("::1", 1), ("2001:db8::2", 26379)]
+    assert pool.service_name == "my/main"
+    assert pool.connection_kwargs["username"] == "u@x"
+    assert pool.connection_kwargs["password"] == f"{SECRET};,/"
+
+
+def test_sentinels_have_a_password_and_tls_of_their_own():
+    url = "rediss+sentinel://a,b/main?sentinel_username=s&sentinel_password=other&ssl_ca_certs=/ca"
+    pool = found("amqp://", url).connect().connection_pool
+    for node in pool.sentinel_manager.sentinels:
+        own = node.connection_pool
+        assert own.connection_class is SSLConnection
+        told = own.connection_kwargs
+        assert (told["username"], told["password"]) == ("s", "other")
+        assert (told["ssl_ca_certs"], told["ssl_check_hostname"]) == ("/ca", True)
+    assert issubclass(pool.connection_class, SSLConnection)
+    assert pool.connection_kwargs["ssl_cert_reqs"] == ssl.CERT_REQUIRED
+    assert pool.connection_kwargs["password"] is None
+
+
+CLUSTER = "redis+cluster://u@a:1,b:6379"
+IN_A_CLUSTER = [
+    f"redis+cluster://{BOTH}",
+    f"redis+cluster://{BOTH}/",
+    f"redis+cluster://{BOTH}/0",
+    f"redis-cluster://{BOTH}?db=0",
+    f"rediscluster://{BOTH}",
+    f"valkey+cluster://{BOTH}",
+    f"redis+cluster://{CREDENTIALS}a:1;redis+cluster://{CREDENTIALS}b",
+    f"redis+cluster://{CREDENTIALS}a:1;b",
+]
+
+
+@pytest.mark.parametrize("url", IN_A_CLUSTER)
+@pytest.mark.parametrize("broker", ["amqp://", "redis://a:1"])
+def test_a_cluster_is_for_the_ledger_alone(broker, url):
+    server = found(broker, url)
+    assert server.label == CLUSTER
+    assert not server.is_broker
+    assert SECRET not in repr(server)
+    server.connect().close()  # it touches no network
+
+
+def test_a_cluster_with_tls_says_so():
+    assert found("amqp://", "rediss+cluster://a").label == "rediss+cluster://a:6379"
+    assert found("amqp://", "redis+cluster://a?ssl_ca_certs=/ca").label.startswith("rediss+")
+
+
+def test_the_prefix_of_the_brokers_keys_is_kept_in_a_cluster():
+    options = {"global_keyprefix": "eu:"}
+    url = "redis+cluster://a"
+    assert found("redis://h", url, broker_transport_options=options).prefix == "eu:"
+
+
+NOT_UNDERSTOOD = [
+    (f"redis+sentinel://:{SECRET}/x@a:1/main", "cannot be read"),
+    (f"redis+sentinel://:12/{SECRET}@a/main", "cannot be read"),
+    (f"redis+sentinel://:{SECRET};1@a/main", "cannot be read"),
+    (f"redis+sentinel://:{SECRET}@,a/main", "cannot be read"),
+    (f"redis+sentinel://:{SECRET}@a:x/main", "cannot be read"),
+    (f"redis+sentinel://:{SECRET}@a/main/0/1", "more behind its hosts"),
+    (f"redis+sentinel://:{SECRET}@a/main/other", "more behind its hosts"),
+    (f"redis+sentinel://a/main?db={SECRET}", "more behind its hosts"),
+    (f"redis+sentinel://a/main?passwort={SECRET}", "'passwort' behind its '\\?'"),
+    (f"redis+sentinel://:{SECRET}@a,:x@b/main", "several users or passwords"),
+    (f"redis+sentinel://:{SECRET}@a;redis+sentinel://:x@b/main", "several users or passwords"),
+    (f"redis+sentinel://:{SECRET}@a;redis://b/main", "cannot be read"),
+    (f"redis+sentinel://:{SECRET}@a/main/0;redis+sentinel://b/main/1", "different endings"),
+    (f"sentinel://:{SECRET}@a;sentinel://b/3?master_name=main", "different endings"),
+    (f"rediss+sentinel://a/main?ssl_cert_reqs={SECRET}", "ssl_cert_reqs"),
+    (f"rediss://a/0?ssl_cert_reqs={SECRET}", "ssl_cert_reqs"),
+    (f"redis+cluster://:{SECRET}@a/1", "database 0 alone"),
+    (f"redis+cluster://:{SECRET}@a?db=1", "database 0 alone"),
+    (f"redis+cluster://:{SECRET}@a/main", "database 0 alone"),
+    (f"redis+cluster://:{SECRET}@a?master_name=x", "'master_name' behind its '\\?'"),
+]
+
+
+@pytest.mark.parametrize(("url", "told"), NOT_UNDERSTOOD)
+def test_what_is_not_understood_is_refused_and_shown_how_to_write(url, told):
+    with pytest.raises(SettingError, match=told) as caught:
+        found("amqp://", url)
+    text = str(caught.value)
+    assert text.startswith("redlock_beat_url ")
+    assert SECRET not in text
+    assert "redis+" in text or "required" in text or "sentinel_password" in text
+
+
+FOR_A_BROKER = [
+    f"redis+sentinel://{BOTH}/main/2",
+    f"redis+sentinel://{CREDENTIALS}a:1;redis+sentinel://b",
+    f"redis-sentinel://{CREDENTIALS}a:1/2",
+    f"sentinel://{BOTH}/2",
+    f"sentinel://{CREDENTIALS}a:1/main",
+    f"sentinel://{CREDENTIALS}a:1/2?master_name=main",
+    [f"redis+sentinel://{CREDENTIALS}a:1", "redis+sentinel://b"],
+]
+
+
+@pytest.mark.parametrize("setting", ["broker_url", "broker_write_url"])
+@pytest.mark.parametrize("url", FOR_A_BROKER, ids=str)
+def test_a_broker_is_written_as_celery_reads_it(setting, url):
+    app = Celery("shop", set_as_current=False)
+    app.conf[setting] = url
+    with pytest.raises(SettingError, match=rf"{setting} names sentinels") as caught:
+        check_broker_url(app)
+    text = str(caught.value)
+    assert SECRET not in text
+    assert "sentinel://host1:26379;sentinel://host2:26379" in text
+    assert "broker_transport_options = {'master_name': 'mymaster'}" in text
+
+
+@pytest.mark.parametrize("url", [f"redis+cluster://{BOTH}", f"rediscluster://{BOTH}"])
+def test_a_broker_in_a_cluster_is_refused(url):
+    app = Celery("shop", broker=url, set_as_current=False)
+    with pytest.raises(SettingError, match="broker_url names a Redis Cluster") as caught:
+        check_broker_url(app)
+    assert SECRET not in str(caught.value)
+    assert "redlock_beat_url = 'redis+cluster://" in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["sentinel://u:p%2C@a:1/2;sentinel://b:2/2", "redis://:a,b@h/0"])
+def test_a_broker_that_celery_reads_is_left_alone(url):
+    check_broker_url(Celery("shop", broker=url, set_as_current=False))
+
+
+def test_tls_is_verified_unless_it_is_said_otherwise():
+    plain = wire(found("amqp://", "rediss://h/0"))
+    assert (plain["ssl_cert_reqs"], plain["ssl_check_hostname"]) == (ssl.CERT_REQUIRED, True)
+    less = wire(found("amqp://", "rediss://h/0?ssl_ca_certs=/ca&ssl_check_hostname=false"))
+    assert (less["ssl_ca_certs"], less["ssl_check_hostname"]) == ("/ca", False)
+    assert less["ssl_cert_reqs"] == ssl.CERT_REQUIRED
+    none = wire(found("amqp://", "rediss://h/0?ssl_cert_reqs=CERT_NONE"))
+    assert (none["ssl_cert_reqs"], none["ssl_check_hostname"]) == (ssl.CERT_NONE, False)
+
+
+def test_a_ledger_with_tls_takes_the_options_of_a_redis_broker_with_tls():
+    tls = {"ssl_cert_reqs": ssl.CERT_REQUIRED, "ssl_ca_certs": "/ca"}
+    for url in ("rediss://other/0", "rediss+cluster://other", "rediss+sentinel://a/main"):
+        server = found("rediss://h", url, broker_use_ssl=tls)
+        assert server._endpoint.params["ssl_ca_certs"] == "/ca"
+    assert "ssl_ca_certs" not in wire(found("rediss://h", "redis://other/0", broker_use_ssl=tls))
+    assert "ssl_ca_certs" not in wire(found("amqp://", "rediss://other", broker_use_ssl=tls))
+
+
+@pytest.mark.parametrize(("scheme", "kombus"), [("valkey", "redis"), ("valkeys", "rediss")])
+def test_a_valkey_is_written_as_one(scheme, kombus):
+    assert found("amqp://", f"{scheme}://{CREDENTIALS}h/3").label == f"{kombus}://u@h:6379/3"

@@ -5,7 +5,7 @@ No test and no judgement is in here, and no server that a test did not ask for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +20,7 @@ from celery_redlock_beat.testing.server import (
     wait_until,
 )
 from support.rabbitmq import RabbitMQ
+from support.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,7 @@ __all__ = [
     "SentinelTrio",
     "Server",
     "ServerNotFound",
+    "binary_of",
     "find_server",
     "free_port",
     "have_server",
@@ -48,7 +50,16 @@ sentinel monitor {service} 127.0.0.1 {master} 2
 sentinel down-after-milliseconds {service} {down_after}
 sentinel failover-timeout {service} 3000
 sentinel parallel-syncs {service} 1
+{more}
 """
+KINDS = ("redis", "valkey")
+
+
+def binary_of(kind: str) -> Path:
+    """Return a server of one of the two kinds; the test is skipped by name where there is none."""
+    places: tuple[Place, ...] = ("environment", "path") if kind == "redis" else ("bundled",)
+    require(f"a server of {kind}", have_server(places))
+    return find_server(places)
 
 
 def have_server(order: Sequence[Place] = TEST_ORDER) -> bool:
@@ -78,10 +89,24 @@ def wait_for_replica(replica: Server, limit: float = 20.0) -> None:
 
 
 class Sentinel(Server):
-    """One Sentinel process that watches ``master`` under the name ``service``."""
+    """One Sentinel process that watches ``master`` under the name ``service``.
 
-    def __init__(self, master: Server, service: str, down_after: int, **options: Any) -> None:
+    ``secret`` is the password of master and replica; ``password`` is its own. ``more`` are further
+    lines of its configuration.
+    """
+
+    def __init__(
+        self,
+        master: Server,
+        service: str,
+        down_after: int,
+        secret: str = "",
+        more: Sequence[str] = (),
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
+        self._secret = secret
+        self._more = more
         self._master = master
         self._service = service
         self._down_after = down_after
@@ -97,23 +122,44 @@ class Sentinel(Server):
                     service=self._service,
                     master=self._master.port,
                     down_after=self._down_after,
+                    more="\n".join(self._further_lines()),
                 )
             )
         return [str(binary), str(conf), "--sentinel"]
 
+    def _further_lines(self) -> Iterator[str]:
+        yield from self._more
+        if self._secret:
+            yield f"sentinel auth-pass {self._service} {self._secret}"
+        if self._password:
+            yield f"requirepass {self._password}"
+
 
 class SentinelTrio:
-    """A master, a replica, and three Sentinels that agree on them; a context manager."""
+    """A master, a replica, and three Sentinels that agree on them; a context manager.
+
+    ``password`` is that of the data servers, ``own_password`` that of the Sentinels.
+    """
 
     def __init__(
-        self, service: str = "mymaster", down_after: int = 500, appendonly: bool = False
+        self,
+        service: str = "mymaster",
+        down_after: int = 500,
+        appendonly: bool = False,
+        *,
+        binary: Path | None = None,
+        password: str | None = None,
+        own_password: str | None = None,
     ) -> None:
         self.service = service
-        sync = ("--repl-diskless-sync-delay", "0")
-        self.master = Server(appendonly=appendonly, extra=sync)
+        secret = ("--masterauth", password) if password else ()
+        extra = ("--repl-diskless-sync-delay", "0", *secret)
+        self._data = {"appendonly": appendonly, "password": password, "binary": binary}
+        self._own = {"secret": password or "", "password": own_password, "binary": binary}
+        self._secret = secret
+        self.master = Server(extra=extra, **self._data)
         self.replica: Server
         self.sentinels: list[Sentinel] = []
-        self._appendonly = appendonly
         self._down_after = down_after
         self._stack = ExitStack()
 
@@ -121,6 +167,11 @@ class SentinelTrio:
     def url(self) -> str:
         """The URL for Celery, whose ``master_name`` transport option is ``service``."""
         return ";".join(f"sentinel://127.0.0.1:{each.port}/0" for each in self.sentinels)
+
+    @property
+    def hosts(self) -> str:
+        """The Sentinels as a URL of several hosts names them."""
+        return ",".join(f"127.0.0.1:{each.port}" for each in self.sentinels)
 
     @property
     def transport_options(self) -> dict[str, Any]:
@@ -149,6 +200,10 @@ class SentinelTrio:
     def master_url(self) -> str:
         """Return the URL of the present master itself, for redis-py."""
         return self.current().url
+
+    def client(self) -> redis.Redis:
+        """Return a client of the present master."""
+        return self.current().client()
 
     def wait_for_master(self, other_than: Server | None = None, limit: float = 30.0) -> Server:
         """Wait until there is a master, and if asked, another one than ``other_than``."""
@@ -182,11 +237,11 @@ class SentinelTrio:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.enter_context(self.master)
-            self.replica = replica_of(self.master, appendonly=self._appendonly)
+            self.replica = replica_of(self.master, extra=self._secret, **self._data)
             stack.enter_context(self.replica)
             wait_for_replica(self.replica)
             for _ in range(3):
-                sentinel = Sentinel(self.master, self.service, self._down_after)
+                sentinel = Sentinel(self.master, self.service, self._down_after, **self._own)
                 self.sentinels.append(stack.enter_context(sentinel))
             wait_until(self._agreed, 30.0, "three Sentinels that know each other", interval=0.05)
             self._stack = stack.pop_all()

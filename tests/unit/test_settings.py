@@ -360,6 +360,12 @@ class TestSecrets:
             ("sentinel://h1:26379;sentinel://h2:26379", "sentinel://h1:26379;sentinel://h2:26379"),
             ("sentinel://:pw@h1;h2;h3/0", "sentinel://:***@h1;h2;h3/0"),
             ("sentinel://:pw@h1;:pw@h2", "sentinel://:***@h2"),
+            (
+                "redis+sentinel://u:pw@h1:26379,h2:26379/mymaster/0?sentinel_password=pw",
+                "redis+sentinel://u:***@h1:26379,h2:26379/mymaster/0?sentinel_password=***",
+            ),
+            ("redis+sentinel://:pw@h1,:pw@h2/mymaster", "redis+sentinel://:***@h2/mymaster"),
+            ("rediss+cluster://u:pw@h1:1,h2:2", "rediss+cluster://u:***@h1:1,h2:2"),
             ("pw@host", "***"),
         ],
     )
