@@ -254,6 +254,8 @@ class Dispatcher:
             else:
                 self.witness.settled(Settlement(grant, SENT, passed))
             self._tell(self._event(grant, SENT, passed))
+        elif delivered is Delivered.UNSENT:
+            self.witness.settled(Settlement(grant, SENT, passed))
         elif delivered is Delivered.PUBLISHED:
             self.witness.published(grant, passed)
             self._conclude(grant, SENT, passed)

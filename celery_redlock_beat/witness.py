@@ -37,7 +37,7 @@ class Witness:
         self._settled: dict[Tick, Settlement] = {}
         self._tried: dict[Tick, Settlement] = {}
         self._published: dict[Tick, Settlement] = {}
-        self._open: dict[str, list[Micros]] | None = None
+        self._open: dict[str, dict[Micros, Micros]] | None = None
         self._closed: dict[str, Micros] = {}
         self._told_at: Micros = 0
 
@@ -88,7 +88,8 @@ class Witness:
         """Return an instant up to which all ticks of an entry are settled."""
         if self._open is None:
             return self._closed.get(entry, 0)
-        return min([self.marks.get(entry, 0), *(at - 1 for at in self._open.get(entry, ()))])
+        # What an open tick has passed over is settled only with it.
+        return min([self.marks.get(entry, 0), *self._open.get(entry, {}).values()])
 
     def testimony(self, slots: Iterable[Slot], hand: Hand) -> Testimony:
         """Return all that this node vouches for, of entries that it has and of others."""
@@ -124,15 +125,14 @@ class Witness:
         if answer.grant:  # it is open: whatever was tried before did not arrive
             self._tried.pop(answer.tick, None)
 
-    def _hear_open(self, ticks: list[Tick]) -> None:
+    def _hear_open(self, ticks: Mapping[Tick, Micros]) -> None:
         self._open = {}
-        for tick in ticks:
-            self._open.setdefault(tick.entry, []).append(tick.at)
+        for tick, previous in ticks.items():
+            self._open.setdefault(tick.entry, {})[tick.at] = previous
         self._closed = {}
         self._settled = {}
-        still_open = set(ticks)
         self._tried, self._published = (
-            {tick: each for tick, each in some.items() if tick in still_open}
+            {tick: each for tick, each in some.items() if tick in ticks}
             for some in (self._tried, self._published)
         )
 

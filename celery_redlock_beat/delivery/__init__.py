@@ -28,6 +28,7 @@ class Delivered(StrEnum):
     SETTLED = "SETTLED"  # pushed and settled
     PUBLISHED = "PUBLISHED"  # the message is out, its tick is still open
     NOTHING = "NOTHING"  # no message came out: eager mode, no queue bound, an apply_async declined
+    UNSENT = "UNSENT"  # settled as sent, and then not published: at most once
     LOST = "LOST"  # the grant is no longer ours: nothing was sent
     PAUSED = "PAUSED"  # the entry is paused: nothing was sent
 

@@ -83,5 +83,5 @@ class AtMostOnce(Publish):
         except DeliveryError:
             # At most once means that it is not tried again, whatever may pass.
             logger.exception("%s: settled as sent, and then not published", grant.tick)
-            return Delivered.LOST
+            return Delivered.UNSENT
         return Delivered.SETTLED

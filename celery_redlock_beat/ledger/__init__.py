@@ -135,7 +135,8 @@ class Orphan:
 class Claimed:
     """The answers to a claim at the server's ``now``, orphans, and when the next lease ends.
 
-    ``open`` names all open ticks of all entries, or is ``None`` where they are too many.
+    ``open`` names all open ticks of all entries, each with the mark before its first grant, or is
+    ``None`` where they are too many.
     """
 
     now: Micros
@@ -143,7 +144,7 @@ class Claimed:
     orphans: list[Orphan]
     cursor: int
     next_deadline: Micros | None
-    open: list[Tick] | None
+    open: Mapping[Tick, Micros] | None
 
 
 @dataclass(frozen=True, slots=True)

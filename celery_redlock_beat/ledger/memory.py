@@ -113,7 +113,7 @@ class MemoryLedger:
                 [orphan for tick, since in free if (orphan := self._orphan(tick, since))],
                 0 if len(free) < MOST_PER_CALL else cursor + MOST_PER_CALL,
                 min((ends for ends in server.open.values() if ends > now), default=None),
-                list(server.open) if len(server.open) <= MOST_NAMED else None,
+                self._named() if len(server.open) <= MOST_NAMED else None,
             )
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
@@ -277,6 +277,13 @@ class MemoryLedger:
         server.grants[tick] = held._replace(owner=self.node, fence=fence, attempt=attempt)
         server.open[tick] = deadline
         return Grant(tick, fence, attempt, held.previous, deadline, held.waited)
+
+    def _named(self) -> dict[Tick, Micros]:
+        held = {tick: self._server.grants.get(tick) for tick in self._server.open}
+        return {
+            tick: grant.previous if isinstance(grant, Open) else tick.at - 1
+            for tick, grant in held.items()
+        }
 
     def _orphan(self, tick: Tick, free_since: Micros) -> Orphan | None:
         held = self._server.grant_of(tick)

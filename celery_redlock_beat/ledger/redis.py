@@ -143,7 +143,7 @@ class RedisLedger:
             [wire.orphan(told) for told in orphans],
             int(next_cursor),
             int(deadline) if deadline else None,
-            wire.members(opened) if isinstance(opened, list) else None,
+            wire.named(opened) if isinstance(opened, list) else None,
         )
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:

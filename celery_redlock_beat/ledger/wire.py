@@ -91,10 +91,10 @@ def pause(entry: str, told: str) -> Pause:
     return Pause(entry, int(revision), note) if revision.isdecimal() else Pause(entry, 0, told)
 
 
-def members(told: Sequence[bytes]) -> list[Tick]:
-    """Read ticks as the keys of the ledger name them; what else somebody put there is not ours."""
-    named = (text(each).partition(":") for each in told)
-    return [Tick(entry, int(at)) for at, colon, entry in named if colon and at.isdecimal()]
+def named(told: Sequence[Sequence[bytes]]) -> dict[Tick, Micros]:
+    """Read open ticks as the keys of the ledger name them, each with the mark before its grant."""
+    parts = ((text(member).partition(":"), previous) for member, previous in told)
+    return {Tick(entry, int(at)): int(previous) for (at, _, entry), previous in parts}
 
 
 def recovery(told: list[Any]) -> Recovery:

@@ -396,6 +396,6 @@ def test_at_most_once_does_not_try_again_what_it_has_settled(far_stand, wire, ca
     at_most_once(far_stand, Closing.DONE)
     assert far_stand.deliver() is Delivered.SETTLED
     wire.half_open()
-    assert far_stand.deliver() is Delivered.LOST
+    assert far_stand.deliver() is Delivered.UNSENT
     assert "settled as sent, and then not published" in caplog.text
     wire.restore()

@@ -131,3 +131,17 @@ def test_an_unreadable_number_of_the_ledger_itself_is_no_obstacle(served, field)
     served.restart()
     node.recover(Testimony([Memory("tidy", one.at, sure=one.at)]))
     assert grant(node, two).fence > held.fence
+
+
+def test_who_may_not_count_may_not_send(served):
+    served.client.execute_command(
+        "ACL", "SETUSER", "plain", "reset", "on", ">pw", "~*", "&*", "+@all", "-hincrby"
+    )
+    node = served.node(user={"username": "plain", "password": "pw"})
+    (tick,) = due_ticks(served, node)
+    held = grant(node, tick)
+    with pytest.raises(LedgerUnavailable, match="forbids our user"):
+        node.enqueue(held, [message(tick)], {})
+    assert served.queue() == []
+    assert set(served.open_ticks()) == {tick}
+    served.client.execute_command("ACL", "DELUSER", "plain")

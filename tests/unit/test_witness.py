@@ -36,7 +36,7 @@ def settled(verdict: Verdict, entry: str = "a", mark: int = NOW, **more) -> Answ
 
 
 def hear(witness, *answers, still_open=(), now=NOW):
-    ticks = None if still_open is None else list(still_open)
+    ticks = None if still_open is None else {tick: tick.at - 1 for tick in still_open}
     witness.hear(Claimed(now, list(answers), [], 0, None, ticks))
 
 
@@ -59,6 +59,11 @@ def test_what_is_settled_above_an_open_tick_is_told_as_closed_but_for_that(witne
     hear(witness, settled(Verdict.SETTLED, "a"), still_open=[Tick("a", NOW - 7)])
     (memory,) = told(witness).memories
     assert (memory.closed, memory.sure, memory.still_open) == (NOW, NOW - 8, (NOW - 7,))
+
+
+def test_what_an_open_tick_has_passed_over_is_not_settled(witness):
+    witness.hear(Claimed(NOW, [settled(Verdict.HELD)], [], 0, None, {Tick("a", NOW): NOW - 50}))
+    assert witness.closed("a") == NOW - 50
 
 
 def test_where_too_many_are_open_the_last_knowledge_holds(witness):

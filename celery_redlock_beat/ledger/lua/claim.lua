@@ -4,8 +4,9 @@
 --       7.. per tick: entry, tick, due_at, expected mark ("" for none)
 -- Answer  OK, then {verdict, mark, wait, fence, attempt, previous, deadline, waited} per tick,
 --         {entry, tick, free_since, attempt} per orphan, the next cursor, the least end of a
---         lease that is still ahead ("" for none), and all open ticks ("" for too many to name):
---         what is neither open nor above its mark is settled, and nodes remember that
+--         lease that is still ahead ("" for none), and {"<tick>:<entry>", previous} per open tick
+--         ("" for too many to name): what is neither open, nor passed over by an open tick, nor
+--         above its mark is settled, and nodes remember that
 --
 -- Found                     Verdict
 -- record or grant not ours  UNREADABLE    nothing is written over it
@@ -116,6 +117,12 @@ local next_cursor = #free < 2 * most and 0 or cursor + most
 
 local ahead =
   redis.call('ZRANGEBYSCORE', open, '(' .. int(now), '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-local can_name = redis.call('ZCARD', open) <= MOST_NAMED + 1
+local named = redis.call('ZCARD', open) <= MOST_NAMED + 1 and {} or ''
+for _, member in ipairs(named ~= '' and redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf') or {}) do
+  local tick, grant = string.match(member, '^(%d+):'), read_grant(member)
+  if tick then
+    named[#named + 1] = {member, int(grant and grant.open and grant.previous or tonumber(tick) - 1)}
+  end
+end
 return answer('OK', answers, orphans, int(next_cursor), ahead[2] and int(tonumber(ahead[2])) or '',
-              can_name and redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf') or '')
+              named)

@@ -11,7 +11,7 @@
 --   PAUSED     the entry is paused: nothing was pushed, the tick stays open
 --   WRONGTYPE  followed by the key: a queue's key is not a list; nothing was pushed
 --
--- Scripts have no rollback: types and fence are looked at first, then it pushes, then settles.
+-- Scripts have no rollback: types and fence are looked at first, then it counts, pushes, settles.
 
 local refused = refusal() or cannot_close()
 if refused then return refused end
@@ -30,8 +30,9 @@ for i = 9, #KEYS do
   local kind = ARGV[last + 2 * (i - 8) - 1] == 'LPUSH' and redis.call('TYPE', KEYS[i]).ok
   if kind and kind ~= 'list' and kind ~= 'none' then return answer('OK', 'WRONGTYPE', KEYS[i]) end
 end
+count('sent', passed)
 for i = 9, #KEYS do
   redis.call(ARGV[last + 2 * (i - 8) - 1], KEYS[i], ARGV[last + 2 * (i - 8)])
 end
-close(entry, member, fence, 'sent', passed, keep)
+close(entry, member, fence, 'sent', keep)
 return answer('OK', closing)

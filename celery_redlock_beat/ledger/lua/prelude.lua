@@ -148,18 +148,26 @@ local function may_close(member, fence)
 end
 
 -- A total that is no number is an operator's to mend: it must not stop what it counts.
-local function count(outcome, number)
-  redis.pcall('HINCRBY', totals, outcome, number)
+local function count_one(outcome, number)
+  local reply = redis.pcall('HINCRBY', totals, outcome, number)
+  if is_error(reply) and not string.find(reply.err, 'not an integer', 1, true) then
+    redis.call('HINCRBY', totals, outcome, number)
+  end
 end
 
--- Close an open tick. Counts what lay between the previous mark and the tick here and nowhere
--- else, so that it is counted once whatever replies are lost. passed: {reason, number, ...}
-local function close(entry, member, fence, outcome, passed, keep)
+-- Count an outcome and, here and nowhere else, what lay between the previous mark and the tick,
+-- so that it is counted once whatever replies are lost. passed: {reason, number, ...}. It is the
+-- first write of whatever closes a tick: a user who may not count may not close.
+local function count(outcome, passed)
+  count_one(outcome, 1)
+  for i = 1, #passed, 2 do count_one('skipped:' .. passed[i], passed[i + 1]) end
+end
+
+-- Close an open tick that was counted.
+local function close(entry, member, fence, outcome, keep)
   redis.call('ZREM', open, member)
   redis.call('HSET', grants, member, table.concat({'done', int(fence), outcome}, ' '))
   redis.call('ZADD', settled, int(now + keep), member)
-  count(outcome, 1)
-  for i = 1, #passed, 2 do count('skipped:' .. passed[i], passed[i + 1]) end
   local record = outcome == 'sent' and read_record(entry)
   if record and not record.unreadable then
     record.runs = record.runs + 1

@@ -184,7 +184,8 @@ function rows.SETTLED(i)
     -- What it passed over lies above the mark of a copy that never saw the grant: in doubt.
     local passed, is_here = {}, grant or redis.call('ZSCORE', open, member)
     for k = i + 5, is_here and last or 0 do passed[#passed + 1] = ARGV[k] end
-    close(entry, member, tonumber(fence), outcome, passed, keep)
+    count(outcome, passed)
+    close(entry, member, tonumber(fence), outcome, keep)
   end
   return last + 1
 end
@@ -247,7 +248,8 @@ function rows.DOUBT(i)
     local member = ARGV[k] .. ':' .. entry
     if not read_grant(member) and not redis.call('ZSCORE', open, member)
         and not is_passed_over(entry, tonumber(ARGV[k])) then
-      close(entry, member, 0, IN_DOUBT, {}, keep)
+      count(IN_DOUBT, {})
+      close(entry, member, 0, IN_DOUBT, keep)
       in_doubt[#in_doubt + 1] = {entry, ARGV[k]}
     end
   end
@@ -292,7 +294,8 @@ if #vouched > 0 then
     local tick, entry = string.match(member, '^(%d+):(.*)$')
     if entry and is_vouched_closed(entry, tick) then
       local grant = read_grant(member)
-      close(entry, member, grant and grant.fence or 0, IN_DOUBT, {}, keep)
+      count(IN_DOUBT, {})
+      close(entry, member, grant and grant.fence or 0, IN_DOUBT, keep)
       in_doubt[#in_doubt + 1] = {entry, tick}
       -- Nobody told what it passed over, and this copy's mark lies behind that.
       if grant and grant.open then doubts[#doubts + 1] = {entry, int(grant.previous), tick} end

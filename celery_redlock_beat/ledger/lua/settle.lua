@@ -19,7 +19,10 @@ while i <= #ARGV do
   local passed = {}
   for k = i + 5, last do passed[#passed + 1] = ARGV[k] end
   local closing = may_close(member, tonumber(fence))
-  if closing == 'DONE' then close(entry, member, tonumber(fence), outcome, passed, keep) end
+  if closing == 'DONE' then
+    count(outcome, passed)
+    close(entry, member, tonumber(fence), outcome, keep)
+  end
   closings[#closings + 1] = closing
   i = last + 1
 end
