@@ -29,6 +29,8 @@ __all__ = ["BROKEN", "END", "HEARD", "LEASE", "LIMIT", "NAMESPACE", "Trial"]
 
 NAMESPACE = "proj"
 LEASE = 5.0
+concluded: list[Account] = []
+"""The accounts of all trials so far, for whoever wants to show them."""
 logger = logging.getLogger(__name__)
 
 
@@ -130,6 +132,7 @@ class Trial(Rig):
         self.mark_the_end()
         account = self.account(last, law=law, exact=exact)
         logger.info("%s: %s", self.directory.name, account)
+        concluded.append(account)
         return account
 
     def end(self, node: Node) -> float:
