@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import pytest
 
@@ -25,9 +26,10 @@ def _trials(record_property) -> Iterator[None]:
 def pytest_terminal_summary(terminalreporter) -> None:
     rows = [
         (report.nodeid.partition("::")[2], told.split())
-        for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+        for report in chain.from_iterable(terminalreporter.stats.values())
+        if isinstance(report, pytest.TestReport) and report.when == "teardown"
         for name, told in report.user_properties
-        if name == PROPERTY and report.when == "teardown"
+        if name == PROPERTY
     ]
     if not rows:
         return

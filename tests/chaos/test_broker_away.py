@@ -192,6 +192,7 @@ def test_ticks_that_are_late_beyond_their_grace_are_counted_and_the_others_sent(
 
         live_through(trial, fault, other_redis.start, lasts=2 * grace)
         trial.go_on(1)
+        trial.wait_for_quiet()  # in a second it is quiet again, and the nodes end
         account = trial.conclude(patience=1)
     assert account.faults_but("lost", "skipped") == {}
     came = {each.tick for each in trial.collector.arrivals if each.tick}
@@ -226,7 +227,7 @@ def test_what_is_no_answer_of_a_broker_is_no_mistake_of_an_entry(other_redis, no
         options = {"exchange": "animals", "routing_key": "cat.tom", "queue": "cats"}
         entry = ScheduleEntry(name="e", task="t", schedule=1.0, options=options, app=app)
         delivery = Publish(
-            app, lambda e, to: scheduler.apply_async(e, producer=to, advance=False), 1.0
+            app, lambda e, to: scheduler.apply_async(e, producer=to, advance=False), 5.0
         )
         assert delivery.deliver(None, entry, {}) is Delivered.PUBLISHED
         line.answer(noise)

@@ -123,6 +123,7 @@ def test_deaths_around_publish_and_settle_resend_with_the_same_id(redis_server, 
     ):
         trial.go_on(1)
         die_at_each(trial, points, times(1, 10))
+        trial.wait_for_quiet()  # what was published and not settled is open for a lease
         account = trial.conclude()
     assert account.faults_but("doubled") == {}
     assert account.count("doubled") <= times(1, 10), "only those that were published, not settled"
