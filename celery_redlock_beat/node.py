@@ -37,6 +37,7 @@ class Node:
         self._monotonic = dispatcher.clock.monotonic
         self._away_since: Micros | None = None
         self._told: set[str] = set()
+        self._refused: set[str] = set()
         self._failures = 0
         self._recovering = False
         self._met = False
@@ -109,8 +110,9 @@ class Node:
                     "what they remember.",
                     self.dispatcher.ledger.marks_key.removesuffix("marks") + key,
                 )
-        for entry in recovery.refused:
+        for entry in sorted(set(recovery.refused) - self._refused):
             logger.error("%r: its mark is over an hour ahead of the ledger's clock: refused", entry)
+        self._refused = set(recovery.refused)
         for entry, mark in recovery.repaired.items():
             logger.warning("%r: an operator set its mark to %s", entry, to_datetime(mark))
 

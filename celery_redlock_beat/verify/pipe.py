@@ -8,8 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from celery_redlock_beat.verify.proxy import Proxy
 
 CHUNK = 1 << 16
@@ -23,12 +21,18 @@ class Pipe:
         self._client = client
         self._server: socket.socket | None = None
         self._request = b""
-        self._swallowed = proxy.silent
+        # For good: a network that forgot a connection does not remember it.
+        self._lost_requests = self._lost_replies = False
         self._closed = threading.Event()
 
     def start(self) -> None:
         """Connect to the server and let bytes through, until either end closes."""
         threading.Thread(target=self._run, daemon=True).start()
+
+    def say(self, words: bytes) -> None:
+        """Send to the client what it did not ask for."""
+        with suppress(OSError):
+            self._client.sendall(words)
 
     def close(self) -> None:
         """Close both ends at once, whatever is still on its way."""
@@ -40,45 +44,55 @@ class Pipe:
 
     def _run(self) -> None:
         with suppress(OSError):
-            if not self._swallowed:
+            if not self._is_silent():
                 self._server = server = socket.create_connection(self._proxy.target, timeout=5)
                 server.settimeout(None)
-                threading.Thread(target=self._replies, args=(server,), daemon=True).start()
+                threading.Thread(target=self._pump_replies, args=(server,), daemon=True).start()
                 for end in (self._client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if not self._closed.is_set():
-                self._pump(self._client, lambda: self._server, self._on_request)
+                self._pump_requests()
         self.close()
 
-    def _replies(self, server: socket.socket) -> None:
-        self._pump(server, lambda: self._client, self._on_reply)
+    def _is_silent(self) -> bool:
+        self._lost_requests = self._lost_requests or self._proxy.swallows_requests
+        self._lost_replies = self._lost_replies or self._proxy.swallows_replies
+        return self._lost_requests and self._lost_replies
 
-    def _pump(
-        self,
-        source: socket.socket,
-        sink: Callable[[], socket.socket | None],
-        passes: Callable[[bytes], bool],
-    ) -> None:
+    def _pump_requests(self) -> None:
         with suppress(OSError):
-            while chunk := source.recv(CHUNK):
-                if not passes(chunk):
+            while chunk := self._client.recv(CHUNK):
+                noise = self._proxy.noise
+                if noise.reply is not None:
+                    self.say(noise.reply)
+                    if noise.ends:
+                        break
+                    continue
+                self._request += chunk
+                if self._closed.wait(self._proxy.request_delay):
                     break
-                self._swallowed = self._swallowed or self._proxy.silent
-                end = sink()
-                if end is not None and not self._swallowed:
-                    end.sendall(chunk)
-        if not self._swallowed or source is self._client:
-            self.close()  # the end of a server that was swallowed is no news for the client
+                self._is_silent()
+                if self._server is not None and not self._lost_requests:
+                    self._server.sendall(chunk)
+        self.close()
 
-    def _on_request(self, chunk: bytes) -> bool:
-        self._request += chunk
-        return not self._closed.wait(self._proxy.request_delay)
-
-    def _on_reply(self, _: bytes) -> bool:
-        request, self._request = self._request, b""
-        if not self._swallowed and self._proxy.loses_reply_to(request):
-            return False
-        return not self._closed.wait(self._proxy.reply_delay)
+    def _pump_replies(self, server: socket.socket) -> None:
+        with suppress(OSError):
+            while chunk := server.recv(CHUNK):
+                request, self._request = self._request, b""
+                if not self._lost_replies and self._proxy.loses_reply_to(request):
+                    break
+                if self._closed.wait(self._proxy.reply_delay):
+                    break
+                self._is_silent()
+                if self._lost_replies:
+                    continue
+                most = self._proxy.noise.most
+                self._client.sendall(chunk[:most])
+                if most is not None and len(chunk) > most:
+                    break
+        if not self._lost_replies:
+            self.close()  # the end of a server that is not heard is no news for the client
 
 
 def shut(end: socket.socket) -> None:

@@ -1,6 +1,6 @@
-"""A TCP proxy that behaves as networks do on a bad day: lost replies, cuts, silence, delay.
+"""A TCP proxy that behaves as networks do on a bad day: lost replies, cuts, silence, delay, noise.
 
-It knows nothing of the protocol that passes through it, and never changes a byte.
+It knows nothing of the protocol that passes through it, and changes nothing unless told to.
 """
 
 from __future__ import annotations
@@ -36,6 +36,15 @@ class _Loss:
         return True
 
 
+@dataclass(frozen=True)
+class Noise:
+    """What is answered in the server's place, or how much of its replies gets through."""
+
+    reply: bytes | None = None
+    most: int | None = None
+    ends: bool = False
+
+
 class Proxy:
     """Forward 127.0.0.1:``port`` to a server until told otherwise; a context manager.
 
@@ -47,7 +56,9 @@ class Proxy:
         self.port = 0
         self.dropped = 0
         self.accepted = 0
-        self.silent = False
+        self.swallows_requests = False
+        self.swallows_replies = False
+        self.noise = Noise()
         self.reply_delay = 0.0
         self.request_delay = 0.0
         self._loss: _Loss | None = None
@@ -88,9 +99,29 @@ class Proxy:
             self._accepting.join(5)
         self.close_connections()
 
-    def half_open(self) -> None:
-        """Accept connections, and swallow all that arrives on them and on those already open."""
-        self.silent = True
+    def half_open(self, *, requests: bool = True, replies: bool = True) -> None:
+        """Accept connections, and swallow all that arrives on them and on those already open.
+
+        With only ``requests`` the server hears nothing more, and what it says still gets through;
+        with only ``replies`` it does all that it is asked, and nobody learns of it.
+        """
+        self.swallows_requests, self.swallows_replies = requests, replies
+
+    def answer(self, reply: bytes, *, ends: bool = False) -> None:
+        """Answer requests in the place of the server, which sees none; ``ends``: then hang up."""
+        self.noise = Noise(reply, ends=ends)
+
+    def truncate_replies(self, most: int) -> None:
+        """Let so many bytes of a reply through, and close the connection where it is longer."""
+        self.noise = Noise(most=most)
+
+    def say(self, words: bytes) -> int:
+        """Send these bytes to every client, unasked; return how many there are."""
+        with self._lock:
+            pipes = list(self._pipes)
+        for pipe in pipes:
+            pipe.say(words)
+        return len(pipes)
 
     def delay(self, seconds: float = 0.0, *, requests: float = 0.0) -> None:
         """Hold back each reply, and if asked each request, for so many seconds."""
@@ -102,7 +133,8 @@ class Proxy:
         Connections that were swallowed stay silent for ever, as in a network that forgot them.
         """
         with self._lock:
-            self.silent = False
+            self.swallows_requests = self.swallows_replies = False
+            self.noise = Noise()
             self._loss = None
             self.delay()
             if self._listener is None:
