@@ -136,8 +136,7 @@ def die_at_each(trial: Trial, points: tuple[str, ...], rounds: int) -> None:
             died = fail_one(trial.directory, f"SIGKILL {point}")
             node = trial.nodes[died.place]
             node.wait_for_exit()
-            node.start()
-    trial.wait_for_nodes()
+            trial.begin([node])
 
 
 @pytest.mark.timeout(1200)

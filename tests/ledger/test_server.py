@@ -7,10 +7,18 @@ from types import SimpleNamespace
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering
-from celery_redlock_beat.ledger import Closing, Memory, Release, Settlement, Verdict
+from celery_redlock_beat.ledger import (
+    Closing,
+    Memory,
+    Release,
+    Settlement,
+    Testimony,
+    Verdict,
+)
 from celery_redlock_beat.ledger import redis as in_redis
 from celery_redlock_beat.ticks import SENT
 from ledger.places import (
+    MOMENT,
     NAMESPACE,
     QUEUE,
     claim,
@@ -74,6 +82,24 @@ def test_a_push_in_several_calls_counts_only_when_it_is_complete(served):
     running = watch_recovery(first)
     push(first, [Memory(f"entry {number}", 1) for number in range(501)])
     assert running == [True, False]
+
+
+def test_a_node_that_waits_only_looks_until_the_recovery_is_over_or_another_one(served):
+    a = served.node(joined=False, hold_down=1000 * MOMENT)
+    memories = [Memory(f"entry {number}", 1) for number in range(501)]
+    asked = []
+    call = a._call
+    a._call = lambda verb, args, **more: asked.append(len(args)) or call(verb, args, **more)
+    assert a.recover(Testimony(memories)).wait > 0
+    assert a.recover(Testimony(memories)).wait > 0
+    assert [number > 100 for number in asked] == [True, False, False]
+    served.restart()
+    assert a.recover(Testimony(memories)).wait > 0
+    assert [number > 100 for number in asked[3:]] == [False, True, False]
+    served.pass_time(1000 * MOMENT)
+    a.recover(Testimony(memories))
+    a.claim([])
+    assert served.record("entry 500").mark == 1
 
 
 def watch_recovery(ledger):
