@@ -73,7 +73,6 @@ def assemble(
         namespace=settings.namespace,
         lease=micros(settings.lease),
         observe=observe,
-        stand_by=0 if server.is_memory else 2 * micros(settings.poll),
     )
     return Node(dispatcher, micros(settings.poll), lambda: _warn_of_eviction(server))
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from celery_redlock_beat.alarms import TOLERATED, Alarms
 from celery_redlock_beat.due import PAUSED_PAUSE
 from celery_redlock_beat.ledger import (
-    HEARTBEAT_ALIVE,
     MAY_MISS,
     MOST_PER_CALL,
     Registration,
@@ -44,7 +43,6 @@ class Claims:
         hand: Hand,
         witness: Witness,
         lease: Micros,
-        stand_by: Micros,
         has_entry: Callable[[str], bool],
     ) -> None:
         self.ledger = ledger
@@ -52,7 +50,6 @@ class Claims:
         self.due = due
         self.hand = hand
         self.witness = witness
-        self.stand_by = stand_by
         self.alarms = Alarms(ledger.marks_key)
         self.orphans = Orphans(lease, has_entry)
         self.unregistered: dict[str, Registration] = {}
@@ -60,8 +57,6 @@ class Claims:
         self._attend_at: Micros | None = None
         self._next_deadline: Micros | None = None
         self._told: Micros = 0
-        self._answered_at: Micros | None = None
-        self._may_ask_from: Micros = 0
 
     def register(self) -> None:
         """Make known what is new here; before that, nothing of it is asked for."""
@@ -97,23 +92,11 @@ class Claims:
         if self._attend_at is not None:
             self._attend_at = 0
 
-    def is_known(self) -> bool:
-        """Whether all other nodes have been answered since this one began to be heard of.
-
-        Until then it asks for nothing. So a copy of the ledger that has the last heartbeats of the
-        others knows this node too, if it can have sent anything.
-        """
-        if not self.stand_by:
-            return True
-        now = self.clock.monotonic()
-        return not self._is_new(now) and now >= self._may_ask_from
-
     def claim(self, room: int, *, can_send: bool) -> bool:
         """Ask for at most about ``room`` ticks; return whether more may be waiting."""
         adopted, due = self._asks(room) if can_send and room > 0 else ([], [])
         asked = self.clock.monotonic()
         claimed = self.ledger.claim([*adopted, *due], self.orphans.cursor)
-        self._note_answer(asked)
         self.orphans.learn(claimed, can_send=can_send)
         self.witness.hear(claimed)
         self._watch_clock(claimed.now)
@@ -143,14 +126,6 @@ class Claims:
         # Neither may starve the other: each gets one at least.
         due = self.due.asks(self.clock.now(), max(1, room - len(self.orphans)))
         return self.orphans.asks(max(1, room - len(due))), due
-
-    def _is_new(self, now: Micros) -> bool:
-        return self._answered_at is None or now - self._answered_at > HEARTBEAT_ALIVE // 2
-
-    def _note_answer(self, asked: Micros) -> None:
-        if self._is_new(asked):
-            self._may_ask_from = asked + self.stand_by
-        self._answered_at = asked
 
     def _watch_clock(self, now: Micros) -> None:
         """Look at all marks where the server's clock was set back: they may be ahead of it now."""

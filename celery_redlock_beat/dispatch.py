@@ -62,7 +62,6 @@ class Dispatcher:
         namespace: str,
         lease: Micros,
         observe: Callable[[Event], None],
-        stand_by: Micros = 0,
     ) -> None:
         self.ledger = ledger
         self.delivery = delivery
@@ -81,7 +80,6 @@ class Dispatcher:
             self.hand,
             self.witness,
             lease,
-            stand_by,
             lambda name: entry_of(name) is not None,
         )
         self._pace: Micros = 0
@@ -101,8 +99,7 @@ class Dispatcher:
         self.claims.attend()
         # Before the claim: what was published here must not come back as an orphan.
         self._settle()
-        is_known = self.clock.is_known and self.claims.is_known()
-        self._can_send = is_known and self.delivery.ready()
+        self._can_send = self.clock.is_known and self.delivery.ready()
         more = self.claims.claim(self._room(), can_send=self._can_send)
         tried = self._try_all(ends)
         self._settle()

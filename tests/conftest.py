@@ -21,7 +21,8 @@ NEEDS = {
     "needs_netns": ("network namespaces", has_netns),
 }
 LEFT_OUT = {"slow", "needs_rabbitmq"}  # of the tests that plain tox runs ...
-RUN_IN_FULL = {"integration", "chaos", "conformance", "model", "simulation"}  # ... so they must be where others run them
+# ... so they must be where others run them.
+RUN_IN_FULL = {"integration", "chaos", "conformance", "model", "simulation"}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -22,7 +22,7 @@ ESSENTIAL = ("marks", "open", "grants", "paused")
 MOST_PER_CALL = 100
 """Ticks per call: 100 grants hold the server for 1–1.6 ms, 1000 for 12–27 ms."""
 HEARTBEAT_ALIVE: Micros = 30 * SECOND
-"""How old a heartbeat may be for a recovery to wait for its node."""
+"""How old a heartbeat may be for its node to count as alive."""
 SETTLED_KEPT: Micros = 600 * SECOND
 """How long a settled grant is remembered, so that its own node is told so when it asks again."""
 

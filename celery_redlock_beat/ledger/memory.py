@@ -81,7 +81,6 @@ class MemoryLedger:
         self.node = node or uuid4().hex
         self.epoch = "-"
         self.fence = 0
-        self.heard_at: Micros = 0
 
     def sibling(self) -> MemoryLedger:
         """Return the same node once more, for use beside an unfinished call."""
@@ -101,7 +100,7 @@ class MemoryLedger:
         """Ask for at most ``MOST_PER_CALL`` ticks, ascending per entry, and for orphans."""
         server = self._server
         with self._call("claim") as now:
-            server.nodes[self.node] = self.heard_at = now
+            server.nodes[self.node] = now
             server.end_leases_of_a_later_clock(now + self._lease + 10 * MINUTE, now)
             for silent in [node for node, at in server.nodes.items() if at <= now - DAY]:
                 del server.nodes[silent]
@@ -170,16 +169,16 @@ class MemoryLedger:
         """Push what this node remembers, until the recovery is over."""
         with self._call("recover") as now:
             push = self._push(now)
-            push.begin(self._hold_down, self.heard_at, self.node)
+            push.begin(self._hold_down)
             push.take(testimony, self.node)
             self.epoch = self._server.epoch or self.epoch
-            return push.end(self.node, self._hold_down)
+            return push.end(self._hold_down)
 
     def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
         """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""
         with self._call("recover") as now:
             push = self._push(now)
-            push.begin(self._hold_down, node=self.node)
+            push.begin(self._hold_down)
             told = push.resolve(doubts, self.epoch, self._hold_down)
             self.epoch = self._server.epoch or self.epoch
             return told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from celery_redlock_beat.ledger import HEARTBEAT_ALIVE, Doubt, Grant, Recovery, Settlement
+from celery_redlock_beat.ledger import Doubt, Grant, Recovery, Settlement
 from celery_redlock_beat.ledger.memory_server import HOUR, KEPT, Done, Mark, Open, Vouched
 from celery_redlock_beat.ticks import IN_DOUBT, Tick
 
@@ -34,7 +34,7 @@ class Push:
         self.held: Sequence[Grant] = ()
         self.lost = server.lost_keys()
 
-    def begin(self, hold_down: Micros, heard_at: Micros = 0, node: str = "") -> None:
+    def begin(self, hold_down: Micros) -> None:
         """Start a recovery where this server is another one, or has lost something."""
         server = self.server
         moved = server.recovering is not None or server.identity != server.replid
@@ -44,14 +44,8 @@ class Push:
             if "open" in self.lost:
                 self._rebuild_open()
             server.keepers = set(KEPT)
-            server.heard.clear()
-            server.lacks = server.knows = False
             server.recovering, server.epoch = server.replid, uuid4().hex
             server.hold_down = self.now + hold_down
-        if heard_at and server.recovering is not None:
-            # Copies are old by a moment, not by parts.
-            is_here = heard_at <= server.nodes.get(node, 0)
-            server.knows, server.lacks = server.knows or is_here, server.lacks or not is_here
         server.fence = max(server.fence, self.seen)
 
     def take(self, testimony: Testimony, node: str) -> None:
@@ -71,31 +65,29 @@ class Push:
             if pause.revision > latest:
                 self.server.paused[pause.entry] = f"{pause.revision} {pause.note}"
 
-    def end(self, node: str, hold_down: Micros) -> Recovery:
+    def end(self, hold_down: Micros) -> Recovery:
         """End the recovery if all is heard, or tell how long to wait, or what is in doubt."""
         server, now = self.server, self.now
-        if server.recovering is not None:
-            server.heard.add(node)
         left = self._wait_left(hold_down)
         if left > 0:
             return self._told(left)
-        doubts = [
-            Doubt(entry, floor, known.mark)
-            for entry, known in server.vouched.items()
-            if (floor := max(known.floor, now - HOUR)) < known.mark
-        ]
         for tick in list(server.open):
             known = server.vouched.get(tick.entry)
             if known and known.is_closed(tick.at):
                 held = server.grants.get(tick)
                 self._close(tick)
                 if isinstance(held, Open):
-                    # Nobody told what it passed over, and this copy's mark lies behind that.
-                    doubts.append(Doubt(tick.entry, held.previous, tick.at))
+                    server.passed_over[tick] = held.previous
+        doubts = [
+            Doubt(entry, floor, known.mark)
+            for entry, known in server.vouched.items()
+            if (floor := max(known.floor, now - HOUR)) < known.mark
+        ]
+        doubts += [
+            Doubt(tick.entry, previous, tick.at) for tick, previous in server.passed_over.items()
+        ]
         if not doubts:
-            server.heard.clear()
             server.vouched.clear()
-            server.lacks = server.knows = False
             server.identity, server.recovering, server.hold_down = server.replid, None, 0
         return self._told(0, doubts)
 
@@ -111,6 +103,7 @@ class Push:
                 is_known = tick in self.server.grants or tick in self.server.open
                 if not is_known and not self._is_passed_over(tick):
                     self._close(tick)
+            self.server.passed_over.pop(Tick(doubt.entry, doubt.mark), None)
             floor = max(known.floor, doubt.mark)
             self.server.vouched[doubt.entry] = known._replace(floor=floor)
         return self.in_doubt
@@ -140,8 +133,12 @@ class Push:
         held = self.server.grants.get(tick)
         if isinstance(held, Done) or (held is None and self._was_closed_here(tick)):
             return
-        # What it passed over lies above the mark of a copy that never saw the grant: in doubt.
-        is_here = held is not None or tick in self.server.open
+        # Above the mark of this copy, what it passed over is in doubt like all else there.
+        known = self.server.vouched.get(tick.entry)
+        is_here = known is not None and tick.at <= known.before
+        if is_here and held and held.previous != settlement.grant.previous:
+            self.server.passed_over[tick] = held.previous
+            is_here = False
         counted = settlement if is_here else Settlement(settlement.grant, settlement.outcome)
         self.server.close(counted, self.now, self.keep)
 
@@ -169,9 +166,7 @@ class Push:
         if server.recovering is None:
             return 0
         server.hold_down = min(server.hold_down, self.now + hold_down)
-        living = {each for each, at in server.nodes.items() if at >= self.now - HEARTBEAT_ALIVE}
-        is_known = server.knows and not server.lacks and living <= server.heard
-        return 0 if is_known else max(0, server.hold_down - self.now)
+        return max(0, server.hold_down - self.now)
 
     def _raise(self, entry: str, mark: Micros, since: Micros, fingerprint: str) -> Mark:
         record = self.server.marks.setdefault(entry, Mark())

@@ -99,10 +99,8 @@ class Records:
     paused: dict[str, str] = field(default_factory=dict)
     present: dict[str, Micros] = field(default_factory=dict)
     nodes: dict[str, Micros] = field(default_factory=dict)
-    heard: set[str] = field(default_factory=set)
     vouched: dict[str, Vouched] = field(default_factory=dict)
-    lacks: bool = False
-    knows: bool = False
+    passed_over: dict[Tick, Micros] = field(default_factory=dict)
     keepers: set[str] = field(default_factory=set)
     repairs: dict[str, int] = field(default_factory=dict)
     resumed: dict[str, int] = field(default_factory=dict)

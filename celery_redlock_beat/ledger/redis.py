@@ -13,7 +13,6 @@ from redis.exceptions import NoScriptError, RedisError
 
 from celery_redlock_beat.errors import DeliveryImpossible, LedgerRecovering
 from celery_redlock_beat.ledger import (
-    HEARTBEAT_ALIVE,
     MAY_MISS,
     MOST_PER_CALL,
     SETTLED_KEPT,
@@ -103,7 +102,6 @@ class RedisLedger:
         self.node = ""
         self.epoch = "-"
         self.fence = 0
-        self.heard_at: Micros = 0
         self._waits = False
         self._told: Micros = 0
 
@@ -137,7 +135,6 @@ class RedisLedger:
         answers, orphans, next_cursor, deadline, opened = self._call(
             "claim", [self._lease, cursor, MOST_PER_CALL, *wire.flat(fields)]
         )
-        self.heard_at = self._told
         return Claimed(
             self._told,
             [wire.answer(ask.tick, told) for ask, told in zip(asks, answers, strict=True)],
@@ -215,8 +212,8 @@ class RedisLedger:
         parts = list(wire.chunks(rows, MOST_ROWS)) or [()]
         for number, part in enumerate(parts, start=1):
             last = int(is_whole and number == len(parts))
-            durations = [self._hold_down, HEARTBEAT_ALIVE, self._lease, self._keep]
-            args = [uuid4().hex, *durations, last, self.heard_at, *wire.flat(part)]
+            durations = [self._hold_down, self._lease, self._keep]
+            args = [uuid4().hex, *durations, last, *wire.flat(part)]
             epoch, *rest = self._call("recover", args, seen=seen)
             epochs.add(wire.text(epoch))
             told.append(wire.recovery(rest))
@@ -262,7 +259,6 @@ class RedisLedger:
             self._pid = os.getpid()
             self.node = uuid4().hex
             self.epoch = "-"
-            self.heard_at = 0
             self._waits = False
             self._client = self._connect()
         return self._client

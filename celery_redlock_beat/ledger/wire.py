@@ -124,7 +124,8 @@ def rows(testimony: Testimony) -> list[tuple[Any, ...]]:
         for m in testimony.memories
     ]
     settled = [
-        ("SETTLED", *proof(s.grant), s.outcome.text, *counted(s.passed)) for s in testimony.settled
+        ("SETTLED", *proof(s.grant), s.grant.previous, s.outcome.text, *counted(s.passed))
+        for s in testimony.settled
     ]
     held = [
         ("HELD", *proof(g), g.attempt, g.previous, g.deadline, int(g.waited))

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MINUTE: Micros = 60 * SECOND
 MOMENT: Micros = 1000
+HOLD_DOWN = 200 * MOMENT
 NAMESPACE = "tests"
 QUEUE = "celery"
 PAUSE = "7 by a test"
@@ -380,9 +381,10 @@ class RedisPlace:
 
 
 def patient_nodes(place: Place) -> list[Node]:
-    """Return three nodes that live, and would wait long for each other in a recovery."""
-    nodes = [place.node(hold_down=MINUTE, joined=False) for _ in range(3)]
-    place.node()  # begins and ends the first recovery, and goes without a heartbeat
+    """Return three nodes that have pushed, and wait for a while in the next recovery."""
+    nodes = [place.node(hold_down=HOLD_DOWN, joined=False) for _ in range(3)]
+    push(nodes[0])
+    place.pass_time(HOLD_DOWN)
     for node in nodes:
         join(node)
         node.claim([])
@@ -446,9 +448,9 @@ def messages(place: Place, queue: str = QUEUE) -> Counter[Tick]:
 @contextmanager
 def reply_lost(ledger: Any) -> Iterator[None]:
     """Have the node learn nothing from the calls within: they were done, but went unanswered."""
-    known = ledger.fence, ledger.epoch, ledger.heard_at
+    fence, epoch = ledger.fence, ledger.epoch
     yield
-    ledger.fence, ledger.epoch, ledger.heard_at = known
+    ledger.fence, ledger.epoch = fence, epoch
 
 
 def _tick(member: bytes) -> Tick:

@@ -18,6 +18,7 @@ from celery_redlock_beat.ledger import (
 from celery_redlock_beat.ledger import redis as in_redis
 from celery_redlock_beat.ticks import SENT
 from ledger.places import (
+    HOLD_DOWN,
     MOMENT,
     NAMESPACE,
     QUEUE,
@@ -28,7 +29,6 @@ from ledger.places import (
     message,
     messages,
     patient_nodes,
-    push,
 )
 
 
@@ -75,12 +75,19 @@ def test_where_info_is_refused_the_fence_alone_decides(served):
 
 
 def test_a_push_in_several_calls_counts_only_when_it_is_complete(served):
-    first, second, third = patient_nodes(served)
+    first, second, _ = patient_nodes(served)
     served.restart()
-    push(second)
-    push(third)
-    running = watch_recovery(first)
-    push(first, [Memory(f"entry {number}", 1) for number in range(501)])
+    first.recover(Testimony())
+    served.pass_time(HOLD_DOWN)
+    running, call = [], second._call
+
+    def watched(*args, **more):
+        told = call(*args, **more)
+        running.append(served.client.hexists(served.keys["marks"], "recovering"))
+        return told
+
+    second._call = watched
+    second.recover(Testimony([Memory(f"entry {number}", 1, sure=1) for number in range(501)]))
     assert running == [True, False]
 
 
@@ -100,19 +107,6 @@ def test_a_node_that_waits_only_looks_until_the_recovery_is_over_or_another_one(
     a.recover(Testimony(memories))
     a.claim([])
     assert served.record("entry 500").mark == 1
-
-
-def watch_recovery(ledger):
-    """Return a list that tells after each call whether a recovery is still running."""
-    running, call = [], ledger._call
-
-    def watched(*args, **kwargs):
-        told = call(*args, **kwargs)
-        running.append(int(told[1]) > 0)
-        return told
-
-    ledger._call = watched
-    return running
 
 
 def test_after_a_fork_it_is_another_node_on_a_connection_of_its_own(served, monkeypatch):

@@ -19,6 +19,7 @@ from celery_redlock_beat.ledger import (
 )
 from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Reason, Tick, skipped
 from ledger.places import (
+    HOLD_DOWN,
     MINUTE,
     MOMENT,
     claim,
@@ -53,7 +54,8 @@ class TestATickThatAnyoneKnowsSettled:
         ledgers.restore(old)
         ledgers.restart()
         join(b)
-        join(a, settled=[Settlement(held, SENT, {Reason.SUPERSEDED: 2})])
+        told = [Settlement(held, SENT, {Reason.SUPERSEDED: 2})]
+        join(a, [Memory("tidy", tick.at)], settled=told)
         assert ledgers.open_ticks() == {}
         assert ledgers.totals() == {"sent": 1, "skipped:superseded": 2}
         assert claim(b, tick).verdict is Verdict.SETTLED
@@ -88,6 +90,34 @@ class TestATickThatAnyoneKnowsSettled:
             assert ledgers.kept()[tick] == "sent"
             assert ledgers.open_ticks() == {}
         third.recover(Testimony())
+
+    def test_counts_what_it_passed_over_once_though_another_node_reopened_it(
+        self, ledgers, patient
+    ):
+        first, second, third = patient
+        ticks = due_ticks(ledgers, first, count=3)
+        held = grant(first, ticks[2])
+        for order in ((first, second), (second, first)):
+            ledgers.flush()
+            for node in order:
+                settled = [Settlement(held, SENT, {Reason.SUPERSEDED: 2})] if node is first else []
+                more = {"settled": settled, "held": [] if node is first else [held]}
+                assert vouch(node, Memory("tidy", ticks[2].at), **more).wait > 0
+            ledgers.pass_time(HOLD_DOWN)
+            (doubt,) = third.recover(Testimony()).doubts
+            third.resolve({doubt: [tick.at for tick in ticks]})
+            assert ledgers.totals() == {"sent": 1, DOUBTFUL: 2}
+
+    def test_loses_no_count_of_what_an_open_grant_of_it_had_passed_over(self, ledgers, a, b):
+        ticks = due_ticks(ledgers, a, count=3)
+        held = grant(a, ticks[2])
+        ledgers.restart()
+        mine = replace(held, previous=ticks[0].at)
+        told = vouch(b, Memory("tidy", ticks[2].at), settled=[Settlement(mine, SENT)])
+        (doubt,) = told.doubts
+        assert doubt == Doubt("tidy", held.previous, ticks[2].at)
+        assert b.resolve({doubt: [tick.at for tick in ticks]}) == ticks[:2]
+        assert vouch(b) == Recovery(0)
 
     def test_its_late_message_finds_it_closed(self, ledgers, a):
         (tick,) = due_ticks(ledgers, a)

@@ -58,7 +58,6 @@ class SimNode(Actor):
             namespace=NAMESPACE,
             lease=plan.lease,
             observe=world.oracle.is_told,
-            stand_by=2 * plan.poll,
         )
         self._node = Node(dispatcher, plan.poll, lambda: None)
 

@@ -51,7 +51,7 @@ class Oracle:
         self._used: set[tuple[Tick, int]] = set()
         self._events: set[Tick] = set()
         self._before: dict[Tick, Open | Done] = {}
-        self._open_before: set[Tick] = set()
+        self._own_marks: dict[str, Micros] = {}  # what this copy had before any push
         self._was_recovering = False
         for entry, job in world.jobs.items():
             self.books.open_for(entry, job)
@@ -148,7 +148,8 @@ class Oracle:
         self._was_recovering = self.server.recovering is not None
         if call.verb in {"recover", "resolve"}:
             self._before = dict(self.server.grants)
-            self._open_before = set(self.server.open)
+            self._own_marks = {entry: each.mark for entry, each in self.server.marks.items()}
+            self._own_marks |= {entry: each.before for entry, each in self.server.vouched.items()}
 
     def executed(self, call: Call) -> None:
         """Judge what a call has done at the server, at the instant at which it did it."""
@@ -281,7 +282,8 @@ class Oracle:
             if isinstance(now, Done) and not isinstance(before, Done):
                 self._learn_outcome(tick, now.outcome, unless=TOLD)
                 previous, passed = tick.at - 1, {}
-                if tick in self._open_before and tick in settled:
+                own = tick in settled and tick.at <= self._own_marks.get(tick.entry, 0)
+                if own and (before is None or before.previous == settled[tick].grant.previous):
                     previous, passed = settled[tick].grant.previous, settled[tick].passed
                 self.books.account(tick, previous, now.outcome, passed)
 

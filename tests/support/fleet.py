@@ -109,12 +109,7 @@ class Fleet:
         self.now += round(seconds * SECOND)
 
     def add(
-        self,
-        *,
-        enqueues: bool = True,
-        lease: Micros = LEASE,
-        hold_down: float = 0.0,
-        stand_by: float = 0.0,
+        self, *, enqueues: bool = True, lease: Micros = LEASE, hold_down: float = 0.0
     ) -> FakeNode:
         clock = LedgerClock(monotonic=lambda: self.now)
         ledger = MemoryLedger(
@@ -132,7 +127,6 @@ class Fleet:
             namespace="tests",
             lease=lease,
             observe=events.append,
-            stand_by=round(stand_by * SECOND),
         )
         node = Node(dispatcher, SECOND // 2, lambda: None)
         return FakeNode(dispatcher, node, delivery, clock, entries, events)

@@ -297,20 +297,3 @@ def test_recoveries_that_never_help_are_paced(fleet, node):
     node.dispatcher.ledger.claim = always
     waits = [node.node.run() for _ in range(5)]
     assert all(0 < wait <= SECOND for wait in waits)
-
-
-def test_a_newcomer_asks_for_nothing_until_all_others_have_been_answered(fleet):
-    node = fleet.add(stand_by=1.0)
-    node.put("a", catch_up="all")
-    node.run()
-    fleet.advance(0.9)
-    assert 0 < node.run() <= SECOND // 2
-    fleet.advance(0.1)
-    node.run()
-    assert fleet.queue() == {f"a {START + SECOND}": 1}
-    fleet.advance(60)  # nobody would wait for it any more: it is a newcomer again
-    node.run()
-    assert len(fleet.queue()) == 1
-    fleet.advance(1)
-    node.run()
-    assert len(fleet.queue()) == 62

@@ -11,10 +11,10 @@
 --       5 totals  hash   "sent" | "skipped:<reason>" | "in_doubt:<reason>" → count
 --       6 paused  hash   entry → "revision note"
 --       7 nodes   zset   node → last heartbeat, µs
---       8 heard   hash   of the running recovery: "n:<node>" → 1 for those that pushed, "lacks" or
---                        "knows" → 1 by whether the last heartbeat of a node is here,
---                        "e:<entry>" → "closed floor mark before", "x:<entry>" → what is closed
---                        above an open tick, as "closed>open,open" per node
+--       8 heard   hash   of the running recovery, what nodes vouched for: "e:<entry>" →
+--                        "closed floor mark before", "x:<entry>" → what is closed above an open
+--                        tick, as "closed>open,open" per node, "d:<tick>:<entry>" → the mark from
+--                        which on the ticks up to that one are in doubt
 -- ARGV  1 node   2 the epoch it pushed under   3 the highest fence it has ever seen
 --
 -- open, grants and paused hold a keeper, an empty name that nothing else has: where it is gone,

@@ -1,12 +1,10 @@
 -- recover: push what a node remembers, after a loss of data or at its own start.
 --
--- ARGV  4 a fresh random epoch   5 hold-down, µs   6 how long a heartbeat counts as alive, µs
---       7 lease, µs   8 how long a settled grant is kept, µs   9 last (1: the push is complete)
---       10 the last heartbeat of this node that was answered, µs
---       11.. rows, in any order but MARK first:
+-- ARGV  4 a fresh random epoch   5 hold-down, µs   6 lease, µs   7 how long a settled grant is
+--       kept, µs   8 last (1: the push is complete)   9.. rows, in any order but MARK first:
 --         MARK     entry, mark, since, closed, sure, fingerprint ("" where it is not known), open:
 --                  ticks up to "closed" that are not, separated by commas
---         SETTLED  entry, tick, fence, outcome, n, then n times: reason, number passed over
+--         SETTLED  entry, tick, fence, previous, outcome, n, then n times: reason, number passed over
 --         HELD     entry, tick, fence, attempt, previous, deadline, waited
 --         PAUSED   entry, revision, note
 --         DOUBT    entry, mark, n, then n ticks
@@ -17,16 +15,15 @@
 --         {entry, tick} for those held grants that are not in force here
 --
 -- A recovery is of one identity: another identity starts anew, a second node's discovery does
--- not restart it. It ends after the hold-down, by which every node has noticed; a first start cannot
--- be told from a flush. It ends at once when every node with a live heartbeat has pushed, and this
--- server has the last heartbeat of each that pushed, and of one at least: then it knows every node
--- that can have been granted anything. The answers do not depend on the order of the pushes:
+-- not restart it. It takes the whole hold-down, by which every node that is awake has noticed: that
+-- all known nodes were heard proves nothing, since a copy may lack the last one that joined. A
+-- first start cannot be told from a flush. The answers do not depend on the order of the pushes:
 --
 -- MARK     Marks, since and fence rise to the maximum. closed: all ticks up to it are settled, but
 --          the open ones; sure: all up to it are, and their messages are not lost with this data.
 --          A node that saw nothing since an operator's repair is told the repaired mark instead.
--- SETTLED  A tick that anyone knows settled, or tried, is closed, whatever this copy says; counted
---          it is unless this copy had closed it, by its own mark.
+-- SETTLED  A tick that anyone knows settled, or tried, is closed, whatever this copy says, and
+--          counted unless this copy had closed it, by its own mark.
 -- HELD     A grant never tried is reopened under its own fence, unless the tick was closed, or
 --          granted again. Only while a recovery runs: later, others may have settled it.
 -- PAUSED   A pause is restored, unless a later pause or resume is known.
@@ -39,11 +36,11 @@
 local HOUR = 3600000000
 local MOST_DOUBTS = 500
 
-local refused = disorder() or foreign(heard, 'hash') or foreign(nodes, 'zset') or cannot_close()
+local refused = disorder() or foreign(heard, 'hash') or cannot_close()
 if refused then return refused end
 
-local fresh, hold_down, alive, lease = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local keep, is_last, beat = tonumber(ARGV[8]), ARGV[9] == '1', tonumber(ARGV[10])
+local fresh, hold_down, lease, keep = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local is_last = ARGV[8] == '1'
 local recovering, lost = meta[4], lost_keys()
 
 -- Where only the key of the open ticks was lost, the grants still tell which they were.
@@ -62,21 +59,10 @@ if #lost > 0 or (recovering ~= identity
   redis.call('ZADD', open, '+inf', KEEPER)
   redis.call('HSET', grants, KEEPER, '1')
   redis.call('HSET', paused, KEEPER, '1')
-  -- What was vouched for stays true; what this copy had before is reckoned from the first time.
-  redis.call('HDEL', heard, 'lacks', 'knows')
-  local known = redis.call('HGETALL', heard)
-  for i = 1, #known, 2 do
-    if string.sub(known[i], 1, 2) == 'n:' then redis.call('HDEL', heard, known[i]) end
-  end
+  -- What is in heard stays: it is true, and reckons from what this copy had the first time.
   redis.call('HSET', marks, 'format', FORMAT, 'recovering', identity, 'epoch', fresh,
              'hold_down', int(now + hold_down))
   recovering, meta[2] = identity, fresh
-end
-
--- Copies are old by a moment, not by parts: with a node's last heartbeat all before it is here.
-if recovering and beat > 0 then
-  local is_here = beat <= tonumber(redis.call('ZSCORE', nodes, node) or '0')
-  redis.call('HSET', heard, is_here and 'knows' or 'lacks', '1')
 end
 
 if seen > last_fence then
@@ -175,15 +161,24 @@ function rows.MARK(i)
   return i + 7
 end
 
+-- What a tick passed over that this copy's mark lies behind, and that nobody counted with it.
+local function doubt_what_it_passed(member, previous)
+  redis.call('HSET', heard, 'd:' .. member, int(previous))
+end
+
 function rows.SETTLED(i)
-  local entry, tick, fence, outcome = unpack(ARGV, i, i + 3)
-  local member, last = tick .. ':' .. entry, i + 4 + 2 * tonumber(ARGV[i + 4])
-  local grant = read_grant(member)
+  local entry, tick, fence, previous, outcome = unpack(ARGV, i, i + 4)
+  local member, last = tick .. ':' .. entry, i + 5 + 2 * tonumber(ARGV[i + 5])
+  local grant, known = read_grant(member), vouched_for(entry)
   if not grant and was_closed_here(entry, tick) then return last + 1 end
   if not grant or grant.open then
-    -- What it passed over lies above the mark of a copy that never saw the grant: in doubt.
-    local passed, is_here = {}, grant or redis.call('ZSCORE', open, member)
-    for k = i + 5, is_here and last or 0 do passed[#passed + 1] = ARGV[k] end
+    -- Above the mark of this copy, what it passed over is in doubt like all else there.
+    local is_here, passed = known and tonumber(tick) <= known.before, {}
+    if is_here and grant and grant.previous ~= tonumber(previous) then
+      doubt_what_it_passed(member, grant.previous)
+    elseif is_here then
+      for k = i + 6, last do passed[#passed + 1] = ARGV[k] end
+    end
     count(outcome, passed)
     close(entry, member, tonumber(fence), outcome, keep)
   end
@@ -224,14 +219,7 @@ local function wait_left()
   local noted = tonumber(redis.call('HGET', marks, 'hold_down') or '') or 0
   local ends = math.min(noted, now + hold_down)
   redis.call('HSET', marks, 'hold_down', int(ends))
-  if now >= ends then return 0 end
-  if redis.call('HEXISTS', heard, 'lacks') == 1 or redis.call('HEXISTS', heard, 'knows') == 0 then
-    return ends - now
-  end
-  for _, other in ipairs(redis.call('ZRANGEBYSCORE', nodes, int(now - alive), '+inf')) do
-    if redis.call('HEXISTS', heard, 'n:' .. other) == 0 then return ends - now end
-  end
-  return 0
+  return math.max(0, ends - now)
 end
 
 -- What an open tick passed over is counted when it is closed, and not in doubt.
@@ -254,6 +242,7 @@ function rows.DOUBT(i)
     end
   end
   if known then
+    redis.call('HDEL', heard, 'd:' .. int(mark) .. ':' .. entry)
     known.floor = math.max(known.floor, mark)
     vouch(entry, known)
   end
@@ -272,14 +261,25 @@ local function told(wait, doubts)
                 not_in_force)
 end
 
-local row = 11
+local row = 9
 while row <= #ARGV do row = rows[ARGV[row]](row + 1) end
 
-if recovering and is_last then redis.call('HSET', heard, 'n:' .. node, '1') end
 local left = wait_left()
 if left > 0 then return told(left) end
 if not is_last then return told(0) end
 
+if redis.call('EXISTS', heard) == 1 then
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf')) do
+    local tick, entry = string.match(member, '^(%d+):(.*)$')
+    if entry and is_vouched_closed(entry, tick) then
+      local grant = read_grant(member)
+      count(IN_DOUBT, {})
+      close(entry, member, grant and grant.fence or 0, IN_DOUBT, keep)
+      in_doubt[#in_doubt + 1] = {entry, tick}
+      if grant and grant.open then doubt_what_it_passed(member, grant.previous) end
+    end
+  end
+end
 local doubts, vouched = {}, redis.call('HGETALL', heard)
 for i = 1, #vouched, 2 do
   local entry = string.match(vouched[i], '^e:(.*)$')
@@ -288,19 +288,8 @@ for i = 1, #vouched, 2 do
     floor = math.max(tonumber(floor), now - HOUR)
     if floor < tonumber(mark) then doubts[#doubts + 1] = {entry, int(floor), mark} end
   end
-end
-if #vouched > 0 then
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf')) do
-    local tick, entry = string.match(member, '^(%d+):(.*)$')
-    if entry and is_vouched_closed(entry, tick) then
-      local grant = read_grant(member)
-      count(IN_DOUBT, {})
-      close(entry, member, grant and grant.fence or 0, IN_DOUBT, keep)
-      in_doubt[#in_doubt + 1] = {entry, tick}
-      -- Nobody told what it passed over, and this copy's mark lies behind that.
-      if grant and grant.open then doubts[#doubts + 1] = {entry, int(grant.previous), tick} end
-    end
-  end
+  local tick, passing = string.match(vouched[i], '^d:(%d+):(.*)$')
+  if passing then doubts[#doubts + 1] = {passing, vouched[i + 1], tick} end
 end
 if #doubts > 0 then return told(0, doubts) end
 redis.call('DEL', heard)
