@@ -181,14 +181,16 @@ class RedisLedger:
 
     def recover(self, testimony: Testimony) -> Recovery:
         """Push what this node remembers, until the recovery is over."""
+        looks: list[Recovery] = []
         if self._waits:
             # All was said: it is enough to look, as long as it is the same recovery that goes on.
             known, look = self.epoch, self._push([], is_whole=False)
             if look.wait and self.epoch == known:
                 return look
+            looks.append(look)
         recovery = self._push(wire.rows(testimony))
         self._waits = recovery.wait > 0
-        return recovery
+        return wire.merged([*looks, recovery])
 
     def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
         """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""

@@ -101,7 +101,10 @@ def test_a_node_that_waits_only_looks_until_the_recovery_is_over_or_another_one(
     assert a.recover(Testimony(memories)).wait > 0
     assert [number > 100 for number in asked] == [True, False, False]
     served.restart()
-    assert a.recover(Testimony(memories)).wait > 0
+    served.lose_pauses()
+    told = a.recover(Testimony(memories))
+    assert told.wait > 0
+    assert told.lost == ["paused"]
     assert [number > 100 for number in asked[3:]] == [False, True, False]
     served.pass_time(1000 * MOMENT)
     a.recover(Testimony(memories))
