@@ -35,6 +35,16 @@ class Alarms:
             self._marks_key,
         )
 
+    def forgotten(self, entry: str) -> None:
+        """Tell that the ledger has lost what it held of an entry."""
+        logger.error(
+            "entry %s: the ledger had lost its record (field %r of the key %r); this node tells it "
+            "what it remembers",
+            shown(entry),
+            f"e:{entry}",
+            self._marks_key,
+        )
+
     def look_at(self, entry: str, mark: Micros, now: Micros) -> None:
         """Tell of a mark that is ahead of the ledger's clock; else the entry is well."""
         if mark <= now + TOLERATED:

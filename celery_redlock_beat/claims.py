@@ -53,6 +53,8 @@ class Claims:
         self.alarms = Alarms(ledger.marks_key)
         self.orphans = Orphans(lease, has_entry)
         self.unregistered: dict[str, Registration] = {}
+        self.forgotten: set[str] = set()
+        self._told_again: set[str] = set()
         self._unattended: deque[str] = deque()
         self._attend_at: Micros | None = None
         self._next_deadline: Micros | None = None
@@ -115,7 +117,14 @@ class Claims:
 
     def ticks_in(self, doubts: Iterable[Doubt]) -> dict[Doubt, list[Micros]]:
         """Return the ticks that lie in each doubt, as far as this node knows the timetables."""
-        return {each: self.due.between(each.entry, each.floor, each.mark) for each in doubts}
+        now = self.clock.now()  # a mark may be ahead of a clock that was set back
+        found = {each: self.due.between(each.entry, each.floor, each.mark) for each in doubts}
+        return {doubt: [at for at in ticks if at <= now] for doubt, ticks in found.items()}
+
+    def tell_again(self) -> bool:
+        """Whether the ledger has forgotten an entry that this node must tell it of, once."""
+        self._told_again, self.forgotten = self.forgotten, set()
+        return bool(self._told_again)
 
     def obey(self, entry: str, mark: Micros) -> None:
         """Take an entry's mark from an operator, who may have set it back."""
@@ -137,7 +146,10 @@ class Claims:
     def _learn(self, answer: Answer, claimed: Claimed) -> None:
         name, slot = answer.tick.entry, self.due.get(answer.tick.entry)
         if answer.verdict is Verdict.UNREGISTERED:
-            if slot:
+            if name in self.witness.marks and name not in self._told_again:
+                self.forgotten.add(name)
+                self.alarms.forgotten(name)
+            elif slot:
                 self.unregistered[name] = Registration(name, slot.timetable.fingerprint)
             return
         if answer.verdict is Verdict.UNREADABLE:

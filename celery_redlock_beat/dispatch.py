@@ -90,7 +90,8 @@ class Dispatcher:
         """Go along the line once, until a monotonic instant; return whether more is waiting.
 
         Raises:
-            LedgerError: the ledger could not be asked; what is held and unsettled is kept.
+            LedgerError: the ledger could not be asked, or must hear what this node remembers; what
+                is held and unsettled is kept.
         """
         # A grant that was tried without an answer is dropped: the ledger knows what became of it.
         self.hand.trying = None
@@ -101,6 +102,8 @@ class Dispatcher:
         self._settle()
         self._can_send = self.clock.is_known and self.delivery.ready()
         more = self.claims.claim(self._room(), can_send=self._can_send)
+        if self.claims.tell_again():
+            raise LedgerRecovering("an entry's record was lost")
         tried = self._try_all(ends)
         self._settle()
         return more or tried

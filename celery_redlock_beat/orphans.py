@@ -37,8 +37,10 @@ class Orphans:
         """Keep those of an answer that this node can finish, while it can send at all."""
         self._watch(claimed.now, can_send=can_send)
         self.cursor = claimed.cursor
-        known = [orphan for orphan in claimed.orphans if self._has_entry(orphan.tick.entry)]
-        overdue = [orphan for orphan in claimed.orphans if self._is_forlorn(orphan, claimed.now)]
+        # One that is ahead of the clock, which was set back, is nobody's yet.
+        due = [orphan for orphan in claimed.orphans if orphan.tick.at <= claimed.now]
+        known = [orphan for orphan in due if self._has_entry(orphan.tick.entry)]
+        overdue = [orphan for orphan in due if self._is_forlorn(orphan, claimed.now)]
         self._forlorn |= {orphan.tick for orphan in overdue}
         self._found = [*known, *overdue] if can_send else []
 

@@ -38,7 +38,10 @@ def _mark(_ctx: click.Context, _param: click.Parameter, value: str | None) -> In
         moment = datetime.min  # noqa: DTZ901  refused, as every instant without an offset is
     if moment.tzinfo is None:
         raise click.BadParameter(f"{value!r}: write it as 2030-01-31T12:00:00Z, or as 'now'")
-    return to_micros(moment)
+    try:
+        return to_micros(moment)
+    except OverflowError:
+        raise click.BadParameter(f"{value!r} is out of all bounds") from None
 
 
 @click.command()
@@ -97,8 +100,8 @@ def _repair(
         question = f"Set {many(len(planned), 'mark', 'marks')}?"
         click.confirm(question, abort=True)
     who = _who()
-    for each in planned:
-        _show_record(ctx, repairs.carry_out(each, who, why))
+    for record in repairs.carry_out(planned, who, why):
+        _show_record(ctx, record)
 
 
 def _plan(repairs: Repairs, entry: str | None, mark: Instant | None) -> list[Repair]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
@@ -33,6 +34,22 @@ GOOD, BAD = 0, 1
 INSTALL = "pip install 'celery-redlock-beat[demo]', or install redis-server or valkey-server"
 
 
+def _finite(_ctx: click.Context, _param: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        raise click.BadParameter("write a number of minutes")
+    return value
+
+
+def _made(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
+    """Make the directory before the run: after it there is no way to mend that."""
+    if value is not None:
+        try:
+            value.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise click.BadParameter(f"it cannot be made: {exc}") from None
+    return value
+
+
 @click.command
 @click.option("--url", help="The Redis to run on, as redlock_beat_url has it. Default: the app's.")
 @click.option("--broker-url", help="Another Redis for the messages; without it, the same.")
@@ -45,9 +62,16 @@ INSTALL = "pip install 'celery-redlock-beat[demo]', or install redis-server or v
     show_default=True,
     help=f"Some of {', '.join(LASTS)}; or all, or none.",
 )
-@click.option("--minutes", type=click.FloatRange(0.1, 60), default=2, show_default=True)
+@click.option(
+    "--minutes", type=click.FloatRange(0.1, 60), default=2, show_default=True, callback=_finite
+)
 @click.option("--seed", type=click.IntRange(0), help="Repeat the faults of the run with this seed.")
-@click.option("--logs", type=click.Path(file_okay=False, path_type=Path), help="Keep logs there.")
+@click.option(
+    "--logs",
+    type=click.Path(file_okay=False, writable=True, path_type=Path),
+    callback=_made,
+    help="Keep logs there.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--verbose", "-v", is_flag=True, help="Tell each fault.")
 @click.pass_context

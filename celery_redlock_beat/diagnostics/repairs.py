@@ -13,6 +13,7 @@ from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.diagnostics.findings import instant, name_of, raw_text, span
 from celery_redlock_beat.diagnostics.marks import ahead_of
 from celery_redlock_beat.diagnostics.parsing import read_mark, read_marks
+from celery_redlock_beat.errors import LedgerUnavailable
 from celery_redlock_beat.ledger import SETTLED_KEPT
 from celery_redlock_beat.ledger.redis import RedisLedger, ledger_keys
 from celery_redlock_beat.settings import Settings
@@ -21,7 +22,7 @@ from celery_redlock_beat.store.client import locate
 from celery_redlock_beat.store.reader import reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from celery import Celery
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Micros
 
 LOGGED = 100
+LATEST = 2**53  # what Lua counts exactly: in the year 2255
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Repair:
             return
         if self.before > self.now:
             yield f"it runs again with its next tick, instead of after {instant(self.before)}"
+            yield "what was sent while the clock was ahead is not sent again"
             if self.after == self.now:
                 yield "what was due since the clock was set back is not sent"
         passed = min(self.before, self.now)
@@ -107,6 +110,8 @@ class Repairs:
                 "with --mark where it shall begin; --mark now sends nothing of the past"
             )
         after = mark if isinstance(mark, int) else now
+        if not 0 <= after < LATEST:
+            return Refusal("a mark lies between 1970 and 2255: name an instant in between")
         if after > now:
             return Refusal(
                 f"{instant(after)} is ahead of the server's clock, which is {instant(now)}: a mark "
@@ -119,17 +124,30 @@ class Repairs:
         """Return what sets back to now each mark that is ahead of the server's clock."""
         with reading(self._server, self._names) as reader:
             contents = reader.contents()
+        if "HSCAN" in contents.unread:
+            raise LedgerUnavailable(
+                f"our user may not look at the marks: {contents.unread['HSCAN']}",
+                "allow it +hscan, or name the ENTRY",
+            )
         marks = read_marks(contents.hash("marks"))
         return [
             Repair(entry.decode(), max(record.mark, record.since), contents.now, contents.now)
             for entry, record in sorted(ahead_of(marks, contents.now).items())
         ]
 
-    def carry_out(self, repair: Repair, who: str, why: str) -> AuditRecord:
-        """Set the mark, and return what is kept of it in the audit."""
-        before = self._ledger.repair(repair.entry, repair.after, who, why)
+    def carry_out(self, planned: Sequence[Repair], who: str, why: str) -> list[AuditRecord]:
+        """Set the marks, and return what is kept of it in the audit.
+
+        What was planned as now is set to the now of the deed: the plan may have been looked at for
+        long, and what was settled meanwhile must not be due again.
+        """
+        marks = {each.entry: None if each.after == each.now else each.after for each in planned}
+        done = self._ledger.repair(marks, who, why)
         at = self._clock.now()
-        return AuditRecord(at, who, repair.entry, before.encode(), repair.after, why)
+        return [
+            AuditRecord(at, who, entry, before.encode(), mark, why)
+            for entry, (before, mark) in done.items()
+        ]
 
     def log(self, most: int = LOGGED) -> list[AuditRecord]:
         """Return the audit records, the newest first."""

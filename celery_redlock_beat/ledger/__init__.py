@@ -284,8 +284,12 @@ class Ledger(Protocol):
     def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
         """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""
 
-    def repair(self, entry: str, mark: Micros, who: str, why: str) -> str:
-        """Set an entry's mark, also downwards; return the text of its record before.
+    def repair(
+        self, marks: Mapping[str, Micros | None], who: str, why: str
+    ) -> dict[str, tuple[str, Micros]]:
+        """Set marks, also downwards; ``None`` is the server's now.
+
+        Returns the text of each record before, and the mark that it has now.
 
         Raises:
             LedgerRecovering: not while a recovery runs.

@@ -183,21 +183,29 @@ class MemoryLedger:
             self.epoch = self._server.epoch or self.epoch
             return told
 
-    def repair(self, entry: str, mark: Micros, who: str, why: str) -> str:
-        """Set an entry's mark, also downwards; return the text of its record before."""
-        server = self._server
+    def repair(
+        self, marks: Mapping[str, Micros | None], who: str, why: str
+    ) -> dict[str, tuple[str, Micros]]:
+        """Set marks, also downwards; return the text of each record before, and the mark."""
+        server, done = self._server, {}
         with self._call("repair") as now:
-            record = server.marks.get(entry)
-            before = record.text if record else ""
-            record = server.marks.setdefault(entry, Mark(since=mark))
-            record.mark, record.since = mark, min(record.since, mark)
-            server.repairs[entry] = server.next_fence(now)
-            server.epoch = uuid4().hex
-            server.audit.append(
-                {"at": str(now), "who": who, "entry": entry, "from": before, "to": str(mark)}
-                | {"why": why}
-            )
-            return before
+            fence, server.epoch = server.next_fence(now), uuid4().hex
+            for entry, wanted in marks.items():
+                mark = now if wanted is None else wanted
+                before = server.marks[entry].text if entry in server.marks else ""
+                record = server.marks.setdefault(entry, Mark(since=mark))
+                record.mark, record.since = mark, min(record.since, mark)
+                server.repairs[entry] = fence
+                server.audit.append(
+                    {"at": str(now), "who": who, "entry": entry, "from": before}
+                    | {"to": str(mark), "why": why}
+                )
+                done[entry] = before, mark
+            for tick in list(server.open):
+                if tick.entry in done and tick.at > done[tick.entry][1]:
+                    del server.open[tick]
+                    server.grants.pop(tick, None)
+        return done
 
     def _push(self, now: Micros) -> Push:
         return Push(self._server, now, self.fence, lease=self._lease, keep=self._keep)

@@ -199,11 +199,18 @@ class RedisLedger:
             told += self._push(rows, is_whole=False).in_doubt
         return told
 
-    def repair(self, entry: str, mark: Micros, who: str, why: str) -> str:
-        """Set an entry's mark, also downwards; return the text of its record before."""
-        args = [uuid4().hex, entry, mark, who, why]
-        (before,) = self._call("repair", args, keys=[self._audit])
-        return wire.text(before)
+    def repair(
+        self, marks: Mapping[str, Micros | None], who: str, why: str
+    ) -> dict[str, tuple[str, Micros]]:
+        """Set marks, also downwards; return the text of each record before, and the mark."""
+        done: dict[str, tuple[str, Micros]] = {}
+        for part in wire.chunks(list(marks.items()), MOST_ROWS):
+            rows = [(entry, "" if mark is None else mark) for entry, mark in part]
+            args = [uuid4().hex, who, why, *wire.flat(rows)]
+            (told,) = self._call("repair", args, keys=[self._audit])
+            for (entry, _), (before, mark) in zip(part, told, strict=True):
+                done[entry] = wire.text(before), int(mark)
+        return done
 
     def _push(self, rows: Sequence[Sequence[Any]], *, is_whole: bool = True) -> Recovery:
         """Push rows, in parts; ``is_whole`` tells that then all was said that this node knows."""

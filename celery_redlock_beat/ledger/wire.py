@@ -53,8 +53,8 @@ def counted(passed: Mapping[Reason, int]) -> list[Any]:
 
 
 def text(value: bytes | str) -> str:
-    """Decode what the server told."""
-    return value.decode() if isinstance(value, bytes) else value
+    """Decode what the server told; what is no UTF-8 was not written by us, and stays strange."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def reply(told: Any) -> list[Any]:
@@ -137,11 +137,15 @@ def rows(testimony: Testimony) -> list[tuple[Any, ...]]:
 
 def doubts(doubts: Mapping[Doubt, Sequence[Micros]]) -> list[tuple[Any, ...]]:
     """Return the ticks of each doubt as rows of a push, ascending, so many that no call is long."""
-    return [
-        ("DOUBT", doubt.entry, part[-1], len(part), *part)
-        for doubt, ticks in doubts.items()
-        for part in chunks(ticks, DOUBTS_PER_ROW)
-    ]
+    rows: list[tuple[Any, ...]] = []
+    for doubt, ticks in doubts.items():
+        parts = list(chunks(ticks, DOUBTS_PER_ROW)) or [()]
+        reached = [part[-1] for part in parts[:-1]] + [doubt.mark]
+        rows += [
+            ("DOUBT", doubt.entry, mark, len(part), *part)
+            for part, mark in zip(parts, reached, strict=True)
+        ]
+    return rows
 
 
 def merged(parts: Sequence[Recovery]) -> Recovery:

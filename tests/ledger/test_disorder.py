@@ -39,7 +39,7 @@ VERBS = {
     "enqueue": lambda node, held: node.enqueue(held, [message(held.tick)], {}),
     "release": lambda node, held: node.release([held], 0, Release.UNTRIED),
     "recover": lambda node, held: node.recover(Testimony([Memory("tidy", held.tick.at)])),
-    "repair": lambda node, held: node.repair("tidy", held.tick.at, "ann", "why"),
+    "repair": lambda node, held: node.repair({"tidy": held.tick.at}, "ann", "why"),
 }
 
 
@@ -92,7 +92,7 @@ def test_an_unreadable_record_stops_no_other_entry_and_is_not_written_over(serve
     assert (told[0], told[1].entry) == (None, "sound")
     node.recover(Testimony([Memory("torn", served.now()), Memory("sound", sound.at)]))
     assert served.client.hget(served.keys["marks"], "e:torn") == b"12 monkeys"
-    node.repair("torn", sound.at, "ann", "torn")
+    node.repair({"torn": sound.at}, "ann", "torn")
     node.recover(Testimony())
     assert claim(node, Tick("torn", served.now() - 1)).verdict is Verdict.GRANTED
 
@@ -145,3 +145,44 @@ def test_who_may_not_count_may_not_send(served):
     assert served.queue() == []
     assert set(served.open_ticks()) == {tick}
     served.client.execute_command("ACL", "DELUSER", "plain")
+
+
+@pytest.mark.parametrize(
+    ("key", "member", "score"),
+    [("open", "7:tidy", "-inf"), ("open", b"5:\xff", 1), ("nodes", "abc", "inf")],
+)
+def test_a_strange_member_stops_nobody(served, key, member, score):
+    node = served.node()
+    (tick,) = due_ticks(served, node)
+    served.client.zadd(served.keys[key], {member: score})
+    node.claim([])
+    assert node.enqueue(grant(node, tick), [message(tick)], {}) is Closing.DONE
+    served.restart()
+    node.recover(Testimony([Memory("tidy", tick.at, sure=tick.at)]))
+
+
+@pytest.mark.parametrize("fence", ["nan", "inf", "-inf", "1e300", "-5"])
+def test_a_fence_that_is_no_fence_is_begun_anew(served, fence):
+    node = served.node()
+    one, two = due_ticks(served, node, count=2)
+    held = grant(node, one)
+    served.client.hset(served.keys["marks"], "fence", fence)
+    node.recover(Testimony([Memory("tidy", one.at, sure=one.at)]))
+    assert grant(node, two).fence > held.fence
+
+
+def test_garbage_in_what_was_heard_does_not_stop_a_recovery(served):
+    node = served.node()
+    register(node, "tidy")
+    mark = served.now()
+    served.client.hset(served.keys["heard"], mapping={"e:tidy": "?", "x:tidy": "?", "d:1": "?"})
+    served.restart()
+    node.recover(Testimony([Memory("tidy", mark, sure=mark)]))
+    node.claim([])
+
+
+def test_a_total_that_is_full_does_not_stop_what_it_counts(served):
+    node = served.node()
+    (tick,) = due_ticks(served, node)
+    served.client.hset(served.keys["totals"], "sent", str(2**63 - 1))
+    assert node.enqueue(grant(node, tick), [message(tick)], {}) is Closing.DONE

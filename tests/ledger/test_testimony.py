@@ -428,7 +428,8 @@ class TestARepair:
         ahead = record.mark + HOUR // 2
         join(b, [Memory("tidy", ahead)])
         operator = join(ledgers.node(joined=False))
-        assert operator.repair("tidy", record.mark, "ann@ops", "clock").startswith(f"{ahead} ")
+        (before, mark) = operator.repair({"tidy": record.mark}, "ann@ops", "clock")["tidy"]
+        assert (before.startswith(f"{ahead} "), mark) == (True, record.mark)
         for node in (a, b):
             with pytest.raises(LedgerRecovering):
                 node.claim([])
@@ -439,7 +440,7 @@ class TestARepair:
 
     def test_leaves_an_audit_record(self, ledgers, a):
         register(a, "tidy")
-        a.repair("tidy", 5, "ann@ops", "since I say so")
+        a.repair({"tidy": 5}, "ann@ops", "since I say so")
         (told,) = ledgers.audit()
         assert told["from"].endswith(" every µs")
         assert (told["who"], told["entry"], told["to"], told["why"]) == (
@@ -450,20 +451,35 @@ class TestARepair:
         )
 
     def test_makes_an_entry_known_that_was_not(self, ledgers, a):
-        assert a.repair("tidy", 5, "ann@ops", "") == ""
+        assert a.repair({"tidy": 5}, "ann@ops", "") == {"tidy": ("", 5)}
         record = ledgers.record("tidy")
         assert (record.mark, record.since, record.fingerprint) == (5, 5, "")
+
+    def test_without_a_mark_sets_it_to_the_servers_now(self, ledgers, a):
+        register(a, "tidy")
+        before = ledgers.now()
+        ((_, mark),) = a.repair({"tidy": None}, "ann@ops", "").values()
+        assert before <= mark == ledgers.record("tidy").mark <= ledgers.now()
+
+    def test_frees_what_is_open_above_the_mark(self, ledgers, a):
+        first, second = due_ticks(ledgers, a, count=2)
+        for tick in (first, second):
+            grant(a, tick)
+        a.repair({"tidy": first.at}, "ann@ops", "")
+        join(a, [Memory("tidy", first.at)])
+        assert set(ledgers.open_ticks()) == {first}
+        assert grant(a, second).attempt == 1
 
     def test_waits_for_the_end_of_a_recovery(self, ledgers, a):
         ledgers.restart()
         with pytest.raises(LedgerRecovering):
-            a.repair("tidy", 5, "ann@ops", "")
+            a.repair({"tidy": 5}, "ann@ops", "")
 
     def test_of_one_entry_leaves_the_marks_of_others_to_the_nodes(self, ledgers, a):
         for entry in ("tidy", "other"):
             register(a, entry)
         mark = ledgers.record("other").mark + 1
-        a.repair("tidy", 5, "ann@ops", "")
+        a.repair({"tidy": 5}, "ann@ops", "")
         late = ledgers.node(joined=False)
         told = vouch(late, Memory("tidy", mark), Memory("other", mark, sure=mark))
         assert told == Recovery(0, repaired={"tidy": 5})

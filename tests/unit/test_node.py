@@ -263,7 +263,7 @@ def test_a_mark_of_a_clock_that_was_set_back_is_told_once_and_a_repair_is_obeyed
     before = len(fleet.queue())
     operator = fleet.add()
     operator.run()
-    operator.dispatcher.ledger.repair("a", fleet.now, "ann", "clock")
+    operator.dispatcher.ledger.repair({"a": fleet.now}, "ann", "clock")
     node.run()
     fleet.advance(1)
     node.run()
@@ -297,3 +297,45 @@ def test_recoveries_that_never_help_are_paced(fleet, node):
     node.dispatcher.ledger.claim = always
     waits = [node.node.run() for _ in range(5)]
     assert all(0 < wait <= SECOND for wait in waits)
+
+
+def test_a_record_that_was_deleted_costs_no_tick_while_a_node_remembers_it(fleet, node, caplog):
+    other = fleet.add()
+    other.put("a")
+    other.run()
+    fleet.advance(1)
+    node.run()
+    fleet.advance(0.5)
+    del fleet.server.marks["a"]
+    fleet.advance(0.5)
+    for each in (node, other):
+        each.run()
+    assert fleet.queue() == {f"a {START + number * SECOND}": 1 for number in (1, 2)}
+    assert fleet.server.marks["a"].since == START
+    assert caplog.text.count("the ledger had lost its record") == 1
+
+
+def test_a_mark_ahead_of_the_clock_puts_nothing_in_doubt_that_is_not_due(fleet, node):
+    fleet.server_shift = 60 * SECOND
+    fleet.advance(1)
+    node.run()
+    fleet.server_shift = 0
+    fleet.server.flush()
+    fleet.advance(1)
+    node.run()
+    told = [event.tick.at for event in node.events if event.outcome.text == "in_doubt:data_loss"]
+    assert all(at <= fleet.now for at in told)
+    fleet.server.marks["a"].mark = fleet.now  # as an operator sets it
+    node.dispatcher.claims.obey("a", fleet.now)
+    fleet.advance(1)
+    before = len(fleet.queue())
+    node.run()
+    assert len(fleet.queue()) == before + 1
+
+
+def test_an_open_tick_that_is_not_due_holds_up_no_other(fleet, node):
+    ahead = Tick("a", START + 3600 * SECOND)
+    fleet.server.open[ahead] = 0
+    fleet.advance(1)
+    node.run()
+    assert fleet.queue() == {f"a {START + SECOND}": 1}

@@ -110,7 +110,7 @@ for i = 1, #free, 2 do
   local tick, entry = string.match(free[i], '^(%d+):(.*)$')
   local grant = entry and grant_of(free[i], tonumber(tick))
   if grant and grant.open and redis.call('HEXISTS', paused, entry) == 0 then
-    orphans[#orphans + 1] = {entry, tick, int(tonumber(free[i + 1])), int(grant.attempt)}
+    orphans[#orphans + 1] = {entry, tick, int(math.max(0, tonumber(free[i + 1]))), int(grant.attempt)}
   end
 end
 local next_cursor = #free < 2 * most and 0 or cursor + most

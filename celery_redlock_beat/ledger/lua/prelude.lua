@@ -59,6 +59,7 @@ local keepers = {open = redis.pcall('ZSCORE', open, KEEPER),
                  grants = redis.pcall('HGET', grants, KEEPER),
                  paused = redis.pcall('HGET', paused, KEEPER)}
 local last_fence = tonumber(meta[3] or '') or 0
+if not (last_fence >= 0 and last_fence < 2 ^ 53) then last_fence = 0 end  -- nor is that a number
 local identity = server_identity()
 
 local function answer(status, ...)
@@ -150,7 +151,8 @@ end
 -- A total that is no number is an operator's to mend: it must not stop what it counts.
 local function count_one(outcome, number)
   local reply = redis.pcall('HINCRBY', totals, outcome, number)
-  if is_error(reply) and not string.find(reply.err, 'not an integer', 1, true) then
+  if is_error(reply) and not string.find(reply.err, 'not an integer', 1, true)
+      and not string.find(reply.err, 'overflow', 1, true) then
     redis.call('HINCRBY', totals, outcome, number)
   end
 end

@@ -76,7 +76,7 @@ local function vouched_for(entry)
   local row = redis.call('HGET', heard, 'e:' .. entry)
   if not row then return nil end
   local closed, floor, mark, before = string.match(row, '^(%d+) (%d+) (%d+) (%d+)$')
-  return {closed = tonumber(closed), floor = tonumber(floor), mark = tonumber(mark),
+  return closed and {closed = tonumber(closed), floor = tonumber(floor), mark = tonumber(mark),
           before = tonumber(before)}
 end
 
@@ -268,7 +268,7 @@ local left = wait_left()
 if left > 0 then return told(left) end
 if not is_last then return told(0) end
 
-if redis.call('EXISTS', heard) == 1 then
+if redis.call('TYPE', heard).ok == 'hash' then
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf')) do
     local tick, entry = string.match(member, '^(%d+):(.*)$')
     if entry and is_vouched_closed(entry, tick) then

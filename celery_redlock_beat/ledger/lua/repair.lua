@@ -1,27 +1,40 @@
--- repair: set an entry's mark, also downwards, on behalf of an operator; the only verb that may.
+-- repair: set entries' marks, also downwards, on behalf of an operator; the only verb that may.
 --
 -- KEYS  9 audit  stream  what was repaired, by whom and why; capped
--- ARGV  4 a fresh random epoch   5 entry   6 mark   7 who   8 why
--- Answer  OK, then the text of the record before ("" for none)
+-- ARGV  4 a fresh random epoch   5 who   6 why   7.. per entry: entry, mark ("" for now)
+-- Answer  OK, then {the text of the record before ("" for none), mark} per entry
 --
--- Nodes remember the old mark. So the epoch changes, and each of them pushes anew; the mark of a
--- node that has seen no fence since the repair is answered with the repaired one.
+-- Nodes remember the old marks. So the epoch changes, and each of them pushes anew; the mark of a
+-- node that has seen no fence since the repair is answered with the repaired one. What is open
+-- above its mark is not any more: it is asked for anew when it is due.
 
 local refused = disorder() or foreign(KEYS[9], 'stream')
 if refused then return refused end
 if meta[4] or meta[1] ~= identity or #lost_keys() > 0 then return answer('RECOVERING') end
 
-local fresh, entry, mark, who, why = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8]
-local before = redis.call('HGET', marks, 'e:' .. entry) or ''
-local record = read_record(entry)
-if not record or record.unreadable then
-  record = {since = mark, fence = 0, runs = 0, fingerprint = ''}
+local fresh, who, why = ARGV[4], ARGV[5], ARGV[6]
+local fence, set, told = int(next_fence()), {}, {}
+redis.call('HSET', marks, 'fence', fence, 'epoch', fresh)
+for i = 7, #ARGV, 2 do
+  local entry, mark = ARGV[i], tonumber(ARGV[i + 1]) or now
+  local before = redis.call('HGET', marks, 'e:' .. entry) or ''
+  local record = read_record(entry)
+  if not record or record.unreadable then
+    record = {since = mark, fence = 0, runs = 0, fingerprint = ''}
+  end
+  record.mark, record.since = mark, math.min(record.since, mark)
+  write_record(entry, record)
+  redis.call('HSET', marks, 'x:' .. entry, fence)
+  redis.call('XADD', KEYS[9], 'MAXLEN', '~', 1000, '*', 'at', int(now), 'who', who, 'entry', entry,
+             'from', before, 'to', int(mark), 'why', why)
+  set[entry] = mark
+  told[#told + 1] = {before, int(mark)}
 end
-record.mark, record.since = mark, math.min(record.since, mark)
-
-local fence = int(next_fence())
-redis.call('HSET', marks, 'fence', fence, 'x:' .. entry, fence, 'epoch', fresh)
-write_record(entry, record)
-redis.call('XADD', KEYS[9], 'MAXLEN', '~', 1000, '*', 'at', int(now), 'who', who, 'entry', entry,
-           'from', before, 'to', int(mark), 'why', why)
-return answer('OK', before)
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf')) do
+  local tick, entry = string.match(member, '^(%d+):(.*)$')
+  if tick and set[entry] and tonumber(tick) > set[entry] then
+    redis.call('ZREM', open, member)
+    redis.call('HDEL', grants, member)
+  end
+end
+return answer('OK', told)
