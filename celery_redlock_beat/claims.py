@@ -117,9 +117,7 @@ class Claims:
 
     def ticks_in(self, doubts: Iterable[Doubt]) -> dict[Doubt, list[Micros]]:
         """Return the ticks that lie in each doubt, as far as this node knows the timetables."""
-        now = self.clock.now()  # a mark may be ahead of a clock that was set back
-        found = {each: self.due.between(each.entry, each.floor, each.mark) for each in doubts}
-        return {doubt: [at for at in ticks if at <= now] for doubt, ticks in found.items()}
+        return {each: self.due.between(each.entry, each.floor, each.mark) for each in doubts}
 
     def tell_again(self) -> bool:
         """Whether the ledger has forgotten an entry that this node must tell it of, once."""

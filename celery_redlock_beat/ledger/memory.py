@@ -33,12 +33,13 @@ from celery_redlock_beat.ledger.memory_server import (
     DAY,
     MINUTE,
     NOBODY,
+    Done,
     Mark,
     MemoryServer,
     Open,
     until,
 )
-from celery_redlock_beat.ticks import SECOND, SENT, Tick
+from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -201,9 +202,15 @@ class MemoryLedger:
                     | {"to": str(mark), "why": why}
                 )
                 done[entry] = before, mark
-            for tick in list(server.open):
+            doubtful = [
+                tick
+                for tick, held in server.grants.items()
+                if isinstance(held, Done) and held.outcome == IN_DOUBT.text
+            ]
+            for tick in [*server.open, *doubtful]:
                 if tick.entry in done and tick.at > done[tick.entry][1]:
-                    del server.open[tick]
+                    server.open.pop(tick, None)
+                    server.settled.pop(tick, None)
                     server.grants.pop(tick, None)
         return done
 

@@ -5,10 +5,10 @@
 -- Answer  OK, then {the text of the record before ("" for none), mark} per entry
 --
 -- Nodes remember the old marks. So the epoch changes, and each of them pushes anew; the mark of a
--- node that has seen no fence since the repair is answered with the repaired one. What is open
--- above its mark is not any more: it is asked for anew when it is due.
+-- node that has seen no fence since the repair is answered with the repaired one. What is open or
+-- in doubt above its mark is not any more: it is asked for anew when it is due.
 
-local refused = disorder() or foreign(KEYS[9], 'stream')
+local refused = disorder() or foreign(KEYS[9], 'stream') or foreign(settled, 'zset')
 if refused then return refused end
 if meta[4] or meta[1] ~= identity or #lost_keys() > 0 then return answer('RECOVERING') end
 
@@ -30,11 +30,17 @@ for i = 7, #ARGV, 2 do
   set[entry] = mark
   told[#told + 1] = {before, int(mark)}
 end
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf')) do
+local function free(member)
   local tick, entry = string.match(member, '^(%d+):(.*)$')
   if tick and set[entry] and tonumber(tick) > set[entry] then
     redis.call('ZREM', open, member)
+    redis.call('ZREM', settled, member)
     redis.call('HDEL', grants, member)
   end
+end
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf')) do free(member) end
+local held = redis.call('HGETALL', grants)
+for i = 1, #held, 2 do
+  if string.match(held[i + 1], '^done %d+ ' .. IN_DOUBT .. '$') then free(held[i]) end
 end
 return answer('OK', told)
