@@ -133,6 +133,7 @@ def places(server, user):
     return (url, "memory://") if user == "ticks" else (None, url)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", ["ticks", "beat"])
 def test_each_of_the_commands_is_needed_and_the_log_says_what_is_missing(
     server, admin, user, caplog
@@ -152,6 +153,7 @@ def test_each_of_the_commands_is_needed_and_the_log_says_what_is_missing(
             assert f"'{name}'" in said, "the server names it, and so do we"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("user", "keys"),
     [
