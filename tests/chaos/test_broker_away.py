@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,7 +54,6 @@ def live_through(
     back: str = BACK,
     lasts: float = OUTAGE,
     within: float = 2.0,
-    seen_at: Callable[[Arrival], Micros] = attrgetter("at"),
 ) -> None:
     """Break something in mid-work, and mend it after it was told; then all is sent again."""
     trial.next_burst()
@@ -71,7 +69,8 @@ def live_through(
     for node in trial.nodes:
         node.wait_for_log(back, LIMIT, since=seen[node])
         assert (node.log.count(away, seen[node]), node.log.count(back, seen[node])) == (1, 1)
-    assert [each for each in trial.collector.arrivals if told < seen_at(each) < ends] == []
+    # By the time of the grant: what the broker had by then it may hand on late.
+    assert [each for each in trial.collector.arrivals if told < granted_at(each) < ends] == []
 
 
 def granted_at(arrival: Arrival) -> Micros:
@@ -167,7 +166,6 @@ def test_a_ledger_that_is_away_for_longer_than_its_leases_keeps_the_broker_waiti
     told = {
         "away": "The ledger is away",
         "back": "The ledger is back after",
-        "seen_at": granted_at,  # what comes is noted with the ledger's time, if that can be asked
     }
     with Trial(
         tmp_path, redis_server, broker_url=rabbitmq.url, config=config, policies=MIXED
