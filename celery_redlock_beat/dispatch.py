@@ -18,7 +18,6 @@ from celery_redlock_beat.errors import (
     DeliveryImpossible,
     LedgerError,
     LedgerRecovering,
-    LedgerUnavailable,
 )
 from celery_redlock_beat.hand import Hand
 from celery_redlock_beat.ledger import MOST_PER_CALL, Grant, Release, Settlement
@@ -27,7 +26,7 @@ from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Event, Outcome, Re
 from celery_redlock_beat.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.delivery import Delivery
@@ -162,19 +161,19 @@ class Dispatcher:
     def _drop_what_is_not_for_us(self) -> None:
         """Release grants whose lease is over, or whose entry is gone here: they were not tried."""
         # Too late for a reason that lies with the broker or the ledger: a newer tick may win.
-        expired = self.hand.expired(self.clock.monotonic())
-        for grant in expired:
-            self.hand.drop(grant.tick)
+        self._release(self.hand.expired(self.clock.monotonic()), Release.UNREACHABLE)
         foreign = [
             grant
             for tick, grant in self.hand.held.items()
             if not (self.entry_of(tick.entry) or self.claims.orphans.is_forlorn(tick))
         ]
-        for grant in foreign:
+        self._release(foreign, Release.UNTRIED)
+
+    def _release(self, grants: Sequence[Grant], why: Release) -> None:
+        for grant in grants:
             self.hand.drop(grant.tick)
-        for grants, why in ((expired, Release.UNREACHABLE), (foreign, Release.UNTRIED)):
-            if grants:
-                self.ledger.release(grants, 0, why)
+        if grants:
+            self.ledger.release(grants, 0, why)
 
     def _try(self, grant: Grant) -> None:
         started = self.clock.monotonic()
@@ -211,9 +210,9 @@ class Dispatcher:
 
     def _deliver(self, grant: Grant, entry: RedlockEntry, passed: Mapping[Reason, int]) -> None:
         message = message_for(entry, grant, self.namespace, sum(passed.values()))
-        if self.hand.until[grant.tick] <= self.clock.monotonic():
-            return  # counting took too long; it is released with the next step
         until = self.hand.until[grant.tick]
+        if until <= self.clock.monotonic():
+            return  # counting took too long; it is released with the next step
         self.hand.drop(grant.tick)
         self.hand.trying = grant
         try:
@@ -225,10 +224,7 @@ class Dispatcher:
             self._give_back(grant, back_off, Release.FAILED, exc)
         except DeliveryImpossible as exc:
             self._conclude(grant, skipped(Reason.ERROR), passed, str(exc))
-        except LedgerRecovering:
-            self.hand.take(grant, until)  # nothing was pushed: it was not tried
-            raise
-        except LedgerUnavailable as exc:
+        except LedgerError as exc:
             if exc.undone:
                 self.hand.take(grant, until)  # it was not tried
                 raise
@@ -240,7 +236,7 @@ class Dispatcher:
         # Not in a finally: whoever leaves in the middle of this gives it back.
         self.hand.trying = None
 
-    def _bear(self, grant: Grant, exc: LedgerUnavailable) -> None:
+    def _bear(self, grant: Grant, exc: LedgerError) -> None:
         # One message may be too much for the server, or for the timeout; two in a row, it is away.
         if self._unanswered:
             raise exc

@@ -45,14 +45,19 @@ class EntryError(ConfigurationError):
 
 
 class LedgerError(RedlockBeatError):
-    """The ledger did not do what it was asked; nothing may be assumed about the call."""
+    """The ledger did not do what it was asked.
+
+    Nothing may be assumed about the call, unless ``undone`` tells that nothing was done.
+    """
+
+    undone = False
 
 
 class LedgerUnavailable(LedgerError, ConnectionError):
     """The ledger could not be asked: no connection, no answer in time, or a server that refuses.
 
-    ``advice`` says in one sentence what an operator can do about it. ``undone``: the server said
-    no, so that it is known that nothing was done.
+    ``advice`` says in one sentence what an operator can do about it. It is ``undone`` where the
+    server said no.
     """
 
     def __init__(self, problem: str, advice: str = "", *, undone: bool = False) -> None:
@@ -64,6 +69,8 @@ class LedgerUnavailable(LedgerError, ConnectionError):
 
 class LedgerRecovering(LedgerError):
     """The server may have lost data: nodes must first tell it what they remember."""
+
+    undone = True
 
 
 class DeliveryError(RedlockBeatError):

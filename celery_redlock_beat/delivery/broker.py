@@ -17,9 +17,10 @@ from celery.result import denied_join_result
 from celery_redlock_beat.delivery.amqp import Amqp, is_amqp
 from celery_redlock_beat.delivery.counting import Counter
 from celery_redlock_beat.delivery.failures import classify
-from celery_redlock_beat.delivery.outage import Outage, answers, is_redis
+from celery_redlock_beat.delivery.outage import Outage, answers
 from celery_redlock_beat.delivery.timeouts import bound_redis, shortest
 from celery_redlock_beat.errors import BrokerUnreachable, DeliveryFailed, DeliveryImpossible
+from celery_redlock_beat.store.endpoint import is_redis
 from celery_redlock_beat.store.errors import describe
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from celery_redlock_beat.store.endpoint import is_redis
 from celery_redlock_beat.store.errors import describe
 
 if TYPE_CHECKING:
@@ -57,8 +58,3 @@ def answers(connection: Connection | None, amqp: Amqp | None) -> bool:
         logger.debug("no answer of the broker: %s", describe(exc))
         return False
     return True
-
-
-def is_redis(connection: Connection) -> bool:
-    """Answer whether a connection's transport is one of kombu's for Redis."""
-    return getattr(connection.get_transport_cls(), "driver_type", None) == "redis"
