@@ -18,12 +18,12 @@ from celery_redlock_beat.orphans import Orphans
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.hand import Hand
-    from celery_redlock_beat.ledger import Answer, Ask, Claimed, Doubt, Ledger
+    from celery_redlock_beat.ledger import Answer, Ask, Claimed, Ledger
     from celery_redlock_beat.ticks import Micros
     from celery_redlock_beat.witness import Witness
 
@@ -114,10 +114,6 @@ class Claims:
         """Return the ledger's instant at which something is due or a lease ends, if known."""
         instants = [self.due.next_look(), self._next_deadline]
         return min((instant for instant in instants if instant is not None), default=None)
-
-    def ticks_in(self, doubts: Iterable[Doubt]) -> dict[Doubt, list[Micros]]:
-        """Return the ticks that lie in each doubt, as far as this node knows the timetables."""
-        return {each: self.due.between(each.entry, each.floor, each.mark) for each in doubts}
 
     def tell_again(self) -> bool:
         """Whether the ledger has forgotten an entry that this node must tell it of, once."""

@@ -6,7 +6,6 @@ now ──▶ due ticks ──▶ claims ──▶ messages ──▶ settlement
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.claims import Claims
@@ -22,6 +21,7 @@ from celery_redlock_beat.errors import (
 from celery_redlock_beat.hand import Hand
 from celery_redlock_beat.ledger import MOST_PER_CALL, Grant, Release, Settlement
 from celery_redlock_beat.orphans import MOST_ATTEMPTS
+from celery_redlock_beat.recovery import Testifier
 from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Event, Outcome, Reason, skipped
 from celery_redlock_beat.witness import Witness
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.lateness import Slot
-    from celery_redlock_beat.ledger import Ledger, Recovery
+    from celery_redlock_beat.ledger import Ledger
     from celery_redlock_beat.ticks import Micros, Tick
 
 FIRST_CLAIM = 10
@@ -81,6 +81,7 @@ class Dispatcher:
             lease,
             lambda name: entry_of(name) is not None,
         )
+        self.testifier = Testifier(ledger, self.witness, due, self.hand, self.claims, self._doubt)
         self._pace: Micros = 0
         self._can_send = False
         self._unanswered = False
@@ -107,36 +108,12 @@ class Dispatcher:
         self._settle()
         return more or tried
 
-    def recover(self) -> Recovery:
-        """Tell the ledger what this node remembers; count what nobody can vouch for.
-
-        Raises:
-            LedgerUnavailable: the ledger could not be asked.
-        """
-        self.hand.trying = None
-        told = recovery = self._push()
-        while recovery.doubts:
-            for tick in self.ledger.resolve(self.claims.ticks_in(recovery.doubts)):
-                self._doubt(tick)
-            recovery = self._push()
-        return replace(told, wait=recovery.wait)
-
     def next_look(self) -> Micros:
         """Return how long nothing is going to be due, and no lease known to us ends."""
         if not self._can_send:
             return RETRY
         now, instant = self.clock.now(), self.claims.next_look()
         return SECOND if instant is None else max(MOMENT, instant - now)
-
-    def _push(self) -> Recovery:
-        recovery = self.ledger.recover(self.witness.testimony(self.due, self.hand))
-        for entry, mark in recovery.repaired.items():
-            self.claims.obey(entry, mark)
-        for tick in recovery.not_in_force:
-            self.hand.drop(tick)
-        for tick in recovery.in_doubt:
-            self._doubt(tick)
-        return recovery
 
     def _doubt(self, tick: Tick) -> None:
         unknown = Grant(tick, fence=0, attempt=0, previous=tick.at, deadline=0)

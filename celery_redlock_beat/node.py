@@ -7,15 +7,14 @@ import random
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
-from celery_redlock_beat.ledger import ESSENTIAL, Registration
-from celery_redlock_beat.ticks import SECOND, to_datetime
+from celery_redlock_beat.ledger import Registration
+from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from celery_redlock_beat.dispatch import Dispatcher
     from celery_redlock_beat.lateness import Slot
-    from celery_redlock_beat.ledger import Recovery
     from celery_redlock_beat.ticks import Micros
 
 PASS: Micros = SECOND
@@ -37,7 +36,6 @@ class Node:
         self._monotonic = dispatcher.clock.monotonic
         self._away_since: Micros | None = None
         self._told: set[str] = set()
-        self._refused: set[str] = set()
         self._failures = 0
         self._recovering = False
         self._met = False
@@ -93,28 +91,10 @@ class Node:
             # Exchanges and bindings may be gone as well: they are declared anew.
             self.dispatcher.delivery.reset()
         try:
-            recovery = self.dispatcher.recover()
+            wait = self.dispatcher.testifier.testify()
         except LedgerUnavailable as exc:
             return self._away(exc)
-        self._report(recovery)
-        return min(self.poll, recovery.wait) or self._pace_recoveries()
-
-    def _report(self, recovery: Recovery) -> None:
-        """Tell what the ledger has lost, what it refused, and what an operator set."""
-        if self.dispatcher.witness.marks and len(recovery.lost) == len(ESSENTIAL):
-            logger.error("The ledger was empty: its server was flushed, or has lost its data.")
-        elif len(recovery.lost) < len(ESSENTIAL):
-            for key in recovery.lost:
-                logger.error(
-                    "The ledger had lost its key %r: it was deleted or evicted. Nodes have told it "
-                    "what they remember.",
-                    self.dispatcher.ledger.marks_key.removesuffix("marks") + key,
-                )
-        for entry in sorted(set(recovery.refused) - self._refused):
-            logger.error("%r: its mark is over an hour ahead of the ledger's clock: refused", entry)
-        self._refused = set(recovery.refused)
-        for entry, mark in recovery.repaired.items():
-            logger.warning("%r: an operator set its mark to %s", entry, to_datetime(mark))
+        return min(self.poll, wait) or self._pace_recoveries()
 
     def _pace_recoveries(self) -> Micros:
         """Return how long to wait before the next step: a recovery after each step would spin."""
