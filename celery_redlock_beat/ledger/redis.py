@@ -19,6 +19,7 @@ from celery_redlock_beat.ledger import (
     Claimed,
     Closing,
     Recovery,
+    Testimony,
     wire,
 )
 from celery_redlock_beat.store.disorder import disorder
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         Registration,
         Release,
         Settlement,
-        Testimony,
     )
     from celery_redlock_beat.ticks import Micros, Reason, Tick
 
@@ -102,7 +102,7 @@ class RedisLedger:
         self.node = ""
         self.epoch = "-"
         self.fence = 0
-        self._waits = False
+        self._has_told = False
         self._told: Micros = 0
 
     def sibling(self) -> RedisLedger:
@@ -181,16 +181,18 @@ class RedisLedger:
 
     def recover(self, testimony: Testimony) -> Recovery:
         """Push what this node remembers, until the recovery is over."""
-        looks: list[Recovery] = []
-        if self._waits:
-            # All was said: it is enough to look, as long as it is the same recovery that goes on.
-            known, look = self.epoch, self._push([], is_whole=False)
-            if look.wait and self.epoch == known:
-                return look
-            looks.append(look)
-        recovery = self._push(wire.rows(testimony))
-        self._waits = recovery.wait > 0
-        return wire.merged([*looks, recovery])
+        told: list[Recovery] = []
+        known = self.epoch if self._has_told else ""
+        if known:
+            # All was said, and while nobody grants anything nothing is new: look how it stands,
+            # and at its end whether what is held is in force.
+            told.append(self._push([], is_whole=False))
+            if self.epoch == known and not told[-1].wait:
+                told.append(self._push(wire.rows(Testimony(held=testimony.held))))
+        if self.epoch != known:
+            told.append(self._push(wire.rows(testimony)))
+        self._has_told = bool(told[-1].wait or told[-1].doubts)
+        return wire.merged(told)
 
     def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
         """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""
@@ -261,6 +263,7 @@ class RedisLedger:
         if wire.text(status) != "OK":
             raise disorder(*map(wire.text, (status, *rest)))
         self.fence = max(self.fence, int(fence))
+        self._has_told = self._has_told and verb == "recover"
         return rest
 
     def _own_client(self) -> Redis:
@@ -268,6 +271,6 @@ class RedisLedger:
             self._pid = os.getpid()
             self.node = uuid4().hex
             self.epoch = "-"
-            self._waits = False
+            self._has_told = False
             self._client = self._connect()
         return self._client

@@ -107,9 +107,14 @@ def test_a_node_that_waits_only_looks_until_the_recovery_is_over_or_another_one(
     assert told.lost == ["paused"]
     assert [number > 100 for number in asked[3:]] == [False, True, False]
     served.pass_time(1000 * MOMENT)
+    del asked[:]
     a.recover(Testimony(memories))
+    assert [number > 100 for number in asked] == [False, False]
     a.claim([])
     assert served.record("entry 500").mark == 1
+    served.client.hdel(served.keys["marks"], "e:entry 500")
+    a.recover(Testimony(memories))
+    assert served.record("entry 500").mark == 1, "after any other call all is told again"
 
 
 def test_after_a_fork_it_is_another_node_on_a_connection_of_its_own(served, monkeypatch):
