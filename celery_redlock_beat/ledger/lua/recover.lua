@@ -214,12 +214,12 @@ end
 
 -- How long the recovery goes on, unless it is over: no longer than the hold-down from now, since
 -- the clock may have been set back.
-local function wait_left()
-  if not recovering then return 0 end
+local left = 0
+if recovering then
   local noted = tonumber(redis.call('HGET', marks, 'hold_down') or '') or 0
   local ends = math.min(noted, now + hold_down)
   redis.call('HSET', marks, 'hold_down', int(ends))
-  return math.max(0, ends - now)
+  left = math.max(0, ends - now)
 end
 
 -- What an open tick passed over is counted when it is closed, and not in doubt.
@@ -231,7 +231,7 @@ end
 
 function rows.DOUBT(i)
   local entry, mark, last = ARGV[i], tonumber(ARGV[i + 1]), i + 2 + tonumber(ARGV[i + 2])
-  local known = epoch == meta[2] and wait_left() == 0 and vouched_for(entry)
+  local known = epoch == meta[2] and left == 0 and vouched_for(entry)
   for k = i + 3, known and last or 0 do
     local member = ARGV[k] .. ':' .. entry
     if not read_grant(member) and not redis.call('ZSCORE', open, member)
@@ -264,7 +264,6 @@ end
 local row = 9
 while row <= #ARGV do row = rows[ARGV[row]](row + 1) end
 
-local left = wait_left()
 if left > 0 then return told(left) end
 if not is_last then return told(0) end
 
