@@ -9,6 +9,7 @@ import pytest
 
 from celery_redlock_beat.ledger.redis import ledger_keys
 from celery_redlock_beat.ticks import SECOND
+from support.failpoint import AROUND_VERBS, fail_one
 from support.lengths import policies, times
 from support.moving import MovingPrimary
 from support.servers import Server
@@ -46,10 +47,7 @@ def test_a_restart_without_any_data_is_like_a_flush(forgetful, tmp_path):
         for _ in range(times(1, 5)):
             trial.go_on(1)
             trial.next_burst()
-            trial.note_books()
-            forgetful.kill()
-            forgetful.start()
-            back(trial)
+            die_and_return(trial, forgetful)
         account = trial.conclude()
     assert account.faults == {}
 
@@ -63,10 +61,7 @@ def test_an_old_snapshot_brings_nothing_back(forgetful, tmp_path):
                 client.save()
             trial.go_on(3)
             trial.next_burst()
-            trial.note_books()
-            forgetful.kill()
-            forgetful.start()
-            back(trial)
+            die_and_return(trial, forgetful)
         account = trial.conclude()
     assert account.faults == {}
 
@@ -108,6 +103,36 @@ def test_a_second_loss_during_the_recovery_and_a_node_that_sleeps_through_both(f
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("apart", [False, True], ids=["enqueue", "publish"])
+def test_a_node_that_stood_still_with_a_grant_through_the_whole_recovery(
+    forgetful, redis_server, tmp_path, apart
+):
+    random = Random(31)
+    broker = redis_server if apart else forgetful
+    config = {"redlock_beat_url": forgetful.url}
+    with Trial(
+        tmp_path,
+        forgetful,
+        broker_url=broker.url,
+        config=config,
+        policies=policies(),
+        extra=AROUND_VERBS,
+    ) as trial:
+        for _ in range(times(2, 10)):
+            trial.go_on(1)
+            stopped = trial.nodes[fail_one(tmp_path, "SIGSTOP after claim").place]
+            trial.note_books()
+            with forgetful.client() as client:
+                client.flushall()
+            time.sleep(HOLD_DOWN + random.uniform(-0.5, 2))  # its lease may still run, or not
+            stopped.thaw()
+            back(trial)
+        account = trial.conclude()
+    # A message that is published twice has one id, and is what at least once means.
+    assert account.faults_but(*(["doubled"] if apart else [])) == {}
+
+
+@pytest.mark.timeout(600)
 def test_failovers_to_a_replica_that_lacks_the_last_second(tmp_path):
     random = Random(21)
     nodes, cold = 3, times(1, 2)
@@ -146,6 +171,14 @@ def test_failovers_to_a_replica_that_lacks_the_last_second(tmp_path):
 def await_phase(trial: Trial, seconds: float) -> None:
     """Wait until the server's clock is so far past, or before, a whole second."""
     time.sleep((seconds - trial.now() / SECOND) % 1)
+
+
+def die_and_return(trial: Trial, server: Server) -> None:
+    """Have the server die amid its work, with what it keeps over that, and come back."""
+    trial.note_books()
+    server.kill()
+    server.start()
+    back(trial)
 
 
 def lose(trial: Trial, loss) -> None:
