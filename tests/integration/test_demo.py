@@ -37,14 +37,6 @@ def has_server():
 
 
 @pytest.fixture
-def temporary(tmp_path):
-    """Where the demo makes its temporary directory, and by which its processes are known."""
-    path = tmp_path / "temporary"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
 def start_demo(tmp_path, temporary):
     require("rich", find_spec("rich"))
     require("redis-server", has_server())

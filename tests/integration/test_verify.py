@@ -24,13 +24,6 @@ CODE = "from celery_redlock_beat.cli import redlock; redlock()"
 
 
 @pytest.fixture
-def temporary(tmp_path):
-    path = tmp_path / "temporary"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
 def start_verify(tmp_path, temporary):
     child = Child(tmp_path / "output.log")
 

@@ -6,6 +6,7 @@ No fixture is used without being named by a test.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from support.proxy import Proxy
 from support.rabbitmq import RabbitMQ, find_rabbitmq
 from support.requirements import require
 from support.servers import SentinelTrio, Server, have_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -37,6 +41,14 @@ def shared_redis(session_redis: Server) -> Server:
     with session_redis.client() as client:
         client.flushall()
     return session_redis
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """Give a command a directory for what is temporary, by which its processes are known too."""
+    path = tmp_path / "temporary"
+    path.mkdir()
+    return path
 
 
 @pytest.fixture
