@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Micros = int
 
 SECOND: Micros = 1_000_000
+LATEST: Micros = 2**53
+"""In the year 2255: what scripts and scores count exactly ends there."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COUNT_LIMIT = 10_000
 LONGEST_SHOWN = 200

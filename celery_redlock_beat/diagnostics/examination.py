@@ -133,7 +133,10 @@ class _Examination:
         yield from nodes.neighbours(contents, noted, others, self._settings.namespace)
 
     def _note(self, contents: Contents, noted: Marks) -> None:
-        if not keys.is_there(contents):
+        if contents.unread:
+            what = f"not known: our user may not {' or '.join(contents.unread)}"
+            self._facts |= dict.fromkeys(("nodes", "entries", "counted"), what)
+        if contents.unread or not keys.is_there(contents):
             return
         paused = contents.hash("paused").keys() - {SENTINEL}
         totals = sorted(contents.hash("totals").items())[:LONGEST_TOTALS]

@@ -16,6 +16,7 @@ from celery_redlock_beat.diagnostics.findings import (
 )
 from celery_redlock_beat.diagnostics.keys import is_there
 from celery_redlock_beat.ledger import HEARTBEAT_ALIVE, MAY_MISS
+from celery_redlock_beat.store.contents import whole
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def nobody(contents: Contents) -> Iterator[Finding]:
         )
     elif not living(contents) and _is_known(contents):
         beats = contents.zset("nodes").values()
-        last = f", the last one did {span(contents.now - int(max(beats)))} ago" if beats else ""
+        last = f", the last one did {span(contents.now - whole(max(beats)))} ago" if beats else ""
         yield Finding(
             Severity.HINT,
             "no-node",
@@ -74,7 +75,7 @@ def heartbeats_ahead(contents: Contents) -> Iterator[Finding]:
             "heartbeat-ahead",
             contents.full("nodes"),
             f"{many(len(late), 'heartbeat is', 'heartbeats are')} ahead of the server's clock, by "
-            f"{span(int(max(late)) - contents.now)} at most: it was set forward and back",
+            f"{span(whole(max(late)) - contents.now)} at most: it was set forward and back",
             "nothing: at worst, a recovery takes the whole of redlock_beat_hold_down",
             count=len(late),
         )
@@ -145,7 +146,7 @@ def gone_entries(contents: Contents, marks: Marks) -> Iterator[Finding]:
 
 def _last_seen(gone: Sequence[bytes], seen: Mapping[bytes, float]) -> Iterator[str]:
     for entry in islice(gone, MOST_EXAMPLES):
-        last = f"last seen {instant(int(seen[entry]))}" if entry in seen else "never seen"
+        last = f"last seen {instant(whole(seen[entry]))}" if entry in seen else "never seen"
         yield f"{name_of(entry)}: {last}"
 
 

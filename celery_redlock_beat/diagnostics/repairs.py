@@ -20,6 +20,7 @@ from celery_redlock_beat.settings import Settings
 from celery_redlock_beat.store.audit import AuditRecord
 from celery_redlock_beat.store.client import locate
 from celery_redlock_beat.store.reader import reading
+from celery_redlock_beat.ticks import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Micros
 
 LOGGED = 100
-LATEST = 2**53  # what Lua counts exactly: in the year 2255
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from redis.exceptions import RedisError, ResponseError
 
 from celery_redlock_beat.store.errors import unavailable
-from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.ticks import LATEST, SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -173,12 +173,16 @@ class _Reading:
         pipe: Any = self._client.pipeline(transaction=False)
         for member in members:
             pipe.zscore(self._names["open"], member)
-        found: list[float | None] = pipe.execute()
-        return found
+        return [None if score is None else max(score, 0.0) for score in pipe.execute()]
 
 
 def _scores(scanned: Iterator[tuple[bytes, Any]]) -> dict[bytes, float]:
-    return {member: float(score) for member, score in scanned}
+    return {member: max(float(score), 0.0) for member, score in scanned}
+
+
+def whole(score: float) -> Micros:
+    """Return a score as an instant that can be told, whatever somebody wrote."""
+    return int(min(max(score, 0.0), float(LATEST)))
 
 
 def _put(target: dict[bytes, Any], member: bytes, value: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import RedisError, ResponseError
 
+from celery_redlock_beat.store.contents import whole
 from celery_redlock_beat.store.errors import unavailable
 
 if TYPE_CHECKING:
@@ -67,5 +68,5 @@ def _neighbour(client: Redis, key: bytes) -> Neighbour | None:
         parts[2].decode("utf-8", "backslashreplace"),
         parts[1].decode("utf-8", "backslashreplace"),
         frozenset(name.removeprefix(b"e:") for name in told[1]),
-        int(newest[0][1]) if newest else 0,
+        whole(newest[0][1]) if newest else 0,
     )

@@ -376,3 +376,28 @@ def test_a_ledger_that_is_at_work_is_not_taken_for_a_broken_one(patient):
         for each in working:
             each.result(10)
     assert patient.place.totals()["sent"] > 50
+
+
+@pytest.mark.parametrize(
+    ("key", "member", "score", "told"),
+    [
+        ("open", "7:tidy", "-inf", ["orphans", "open-without-grant"]),
+        ("nodes", "abc", "inf", ["heartbeat-ahead"]),
+        ("present", "tidy", "-inf", ["gone-entries"]),
+    ],
+)
+def test_a_score_that_is_no_instant_is_told_as_the_nearest_one(patient, key, member, score, told):
+    patient.client.zadd(patient.keys[key], {member: score})
+    assert [finding.name for finding in examine(patient.app).findings] == told
+
+
+def test_what_may_not_be_looked_at_is_not_told_as_nothing(patient):
+    patient.client.execute_command(
+        "ACL", "SETUSER", "narrow", "reset", "on", ">pw", "~*", "&*", "+@all", "-hscan"
+    )
+    url = patient.place.server.url.replace("://", "://narrow:pw@")
+    app = Celery(NAMESPACE, broker=url, set_as_current=False)
+    facts = examine(app).facts
+    for name in ("nodes", "entries", "counted"):
+        assert facts[name] == "not known: our user may not HSCAN"
+    patient.client.execute_command("ACL", "DELUSER", "narrow")
