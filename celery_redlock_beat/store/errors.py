@@ -146,6 +146,10 @@ MEANINGS: dict[str, Meaning] = {
         "name the file of its authority as ssl_ca_certs, in broker_use_ssl or behind the '?' of "
         "redlock_beat_url",
     ),
+    "TLS STRICT": Meaning(
+        "a certificate, the server's or its authority's, lacks what the standard demands",
+        "have it issued with that extension: Python checks this since 3.13",
+    ),
     "TLS NAME": Meaning(
         "the server's certificate is for another host",
         "write the host as the certificate has it, have it issued for this one, or, where that is "
@@ -212,6 +216,7 @@ TEXTS: dict[str, str] = {
     r"[Tt]imed out|Timeout": "TIMEOUT",
     r"not known|getaddrinfo|name resolution|nodename nor servname": "DNS",
     r"(?:Hostname|IP address) mismatch|doesn't match": "TLS NAME",
+    r"key usage extension|Missing (?:Authority|Subject) Key|Basic Constraints": "TLS STRICT",
     r"CERTIFICATE_VERIFY_FAILED": "TLS AUTHORITY",
     r"CERTIFICATE_REQUIRED|certificate required|ALERT_UNKNOWN_CA": "TLS CLIENT",
     r"SSL|_ssl\.c|CERTIFICATE|certificate": "TLS",

@@ -5,12 +5,14 @@ What happens when they fail is shown by the tests of chaos.
 
 from __future__ import annotations
 
+import ssl
 import time
 from types import SimpleNamespace
 
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
+from celery_redlock_beat.store.errors import unavailable
 from celery_redlock_beat.store.eviction import eviction_warning
 from support import node_here
 from support.certificates import Authority, TlsServer, has_openssl, speaks_tls, tls_query
@@ -129,6 +131,16 @@ def test_an_authority_that_is_not_trusted_is_told_with_the_way_out(tls_server, c
     assert "ssl_ca_certs" in told.advice
     unset = refusal(f"rediss://127.0.0.1:{tls_server.tls_port}/0")
     assert "ssl_ca_certs" in unset.advice
+
+
+@pytest.mark.parametrize(
+    "lacking", ["CA cert does not include key usage extension", "Missing Authority Key Identifier"]
+)
+def test_a_certificate_that_only_newer_pythons_refuse_is_not_taken_for_a_strangers(lacking):
+    verified = f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {lacking}"
+    told = unavailable(ssl.SSLCertVerificationError(verified))
+    assert "lacks what the standard demands" in told.problem
+    assert "3.13" in told.advice
 
 
 def test_a_certificate_for_another_host_is_told_with_the_way_out(tls_server, certificates):

@@ -18,6 +18,9 @@ from support.servers import Server, free_port
 if TYPE_CHECKING:
     from pathlib import Path
 
+SIGNS = "keyUsage=critical,keyCertSign,cRLSign"
+# What Python 3.13 misses in a certificate without it.
+STRICT = "basicConstraints=CA:FALSE\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
 KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
@@ -43,7 +46,7 @@ class Authority:
         self.certificate = directory / f"{name}.crt"
         self._key = directory / f"{name}.key"
         directory.mkdir(parents=True, exist_ok=True)
-        new = ("req", "-x509", *KEY, "-days", "2", "-subj", f"/CN={name}")
+        new = ("req", "-x509", *KEY, "-days", "2", "-subj", f"/CN={name}", "-addext", SIGNS)
         self._openssl(*new, "-keyout", self._key, "-out", self.certificate)
 
     def issue(self, name: str, *names: str) -> Certificate:
@@ -53,7 +56,7 @@ class Authority:
         made = Certificate(stem.with_suffix(".crt"), stem.with_suffix(".key"))
         new = ("req", *KEY, "-subj", f"/CN={name}", "-keyout", made.key, "-out", request)
         self._openssl(*new)
-        extensions.write_text(f"subjectAltName={','.join(names or [f'DNS:{name}'])}\n")
+        extensions.write_text(f"subjectAltName={','.join(names or [f'DNS:{name}'])}\n{STRICT}")
         signer = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial", "-days", "2")
         sign = ("x509", "-req", "-in", request, *signer, "-extfile", extensions)
         self._openssl(*sign, "-out", made.certificate)
