@@ -13,16 +13,9 @@ from typing import Any
 from celery.schedules import crontab
 
 from celery_redlock_beat.ticks import Micros, to_micros
+from celery_redlock_beat.timetables.crontab_fields import WHOLE, CrontabFields
 from celery_redlock_beat.timetables.walk import HOUR, Stretch, Walked
 from celery_redlock_beat.timetables.zones import Change, Zone, zone_of
-
-_WHOLE = {
-    "minute": frozenset(range(60)),
-    "hour": frozenset(range(24)),
-    "day_of_week": frozenset(range(7)),
-    "day_of_month": frozenset(range(1, 32)),
-    "month_of_year": frozenset(range(1, 13)),
-}
 
 
 @dataclass(frozen=True)
@@ -35,11 +28,7 @@ class CeleryCrontab(Walked):
     ``tz`` is only needed for a zone whose name cannot be loaded.
     """
 
-    minute: frozenset[int]
-    hour: frozenset[int]
-    day_of_week: frozenset[int]
-    day_of_month: frozenset[int]
-    month_of_year: frozenset[int]
+    fields: CrontabFields
     zone: str
     tz: dt.tzinfo | None = field(default=None, compare=False, repr=False)
     _place: Zone = field(init=False, compare=False, repr=False)
@@ -47,7 +36,7 @@ class CeleryCrontab(Walked):
 
     def __post_init__(self) -> None:
         place = zone_of(self.zone) if self.tz is None else Zone(self.zone, self.tz)
-        model = crontab(**{name: self._spec(name) for name in _WHOLE})
+        model = crontab(**{name: self._spec(name) for name in WHOLE})
         # Both are cached properties that would otherwise ask the current app.
         model.tz, model.utc_enabled = place.tz, True
         object.__setattr__(self, "_place", place)
@@ -56,14 +45,12 @@ class CeleryCrontab(Walked):
     @staticmethod
     def of(schedule: crontab, zone: Zone) -> CeleryCrontab:
         """Return the timetable of a crontab that is told in ``zone``."""
-        return _made(tuple(frozenset(getattr(schedule, name)) for name in _WHOLE), zone)
+        return _made(CrontabFields.of(schedule), zone)
 
     @property
     def fingerprint(self) -> str:
         """A short text that changes exactly when a field or the zone does."""
-        fields = (self._spec(name) for name in _WHOLE)
-        texts = (spec if spec == "*" else ",".join(map(str, sorted(spec))) for spec in fields)
-        return f"crontab:{' '.join(texts)}:{self.zone}"
+        return f"crontab:{self.fields.text}:{self.zone}"
 
     @property
     def place(self) -> Zone:
@@ -99,12 +86,10 @@ class CeleryCrontab(Walked):
 
     def _spec(self, name: str) -> Any:
         # Celery takes a shorter way for the literal star.
-        values = getattr(self, name)
-        return "*" if values == _WHOLE[name] else set(values)
+        return "*" if self.fields.is_whole(name) else set(getattr(self.fields, name))
 
 
 @lru_cache(maxsize=4096)
-def _made(fields: tuple[frozenset[int], ...], zone: Zone) -> CeleryCrontab:
+def _made(fields: CrontabFields, zone: Zone) -> CeleryCrontab:
     # Making one costs 200 µs, and entries on one crontab are many.
-    named = dict(zip(_WHOLE, fields, strict=True))
-    return CeleryCrontab(**named, zone=zone.name, tz=zone.tz)
+    return CeleryCrontab(fields, zone.name, zone.tz)

@@ -13,22 +13,23 @@ from typing import Any
 from celery.schedules import BaseSchedule, schedstate
 from cronsim import CronSim
 
-from celery_redlock_beat.ticks import SECOND, Micros, to_datetime, to_micros
-from celery_redlock_beat.timetables.cron_expression import normalised
-from celery_redlock_beat.timetables.walk import MINUTE, Stretch, Walked
-from celery_redlock_beat.timetables.zones import Change, Zone, zone_of
+from celery_redlock_beat.ticks import to_micros
+from celery_redlock_beat.timetables.cron_expression import meaning, normalised
+from celery_redlock_beat.timetables.debian import Debian
+from celery_redlock_beat.timetables.hashed import chosen
+from celery_redlock_beat.timetables.interval import Interval
+from celery_redlock_beat.timetables.zones import Zone, zone_of
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _NEVER = dt.timedelta(days=36_500)
 
 
 @dataclass(frozen=True)
-class Cron(Walked):
+class Cron(Debian):
     """The instants of a cron expression of 5 or 6 fields (the first of 6 is the second) in a zone.
 
-    Five fields with a fixed minute and a fixed hour fire once per matching local day: in the first
-    of two passes where clocks go back, at the end of the gap where they go forward.  All others
-    fire whenever the local clock shows a match, thus in both passes, and not in a gap.
+    Five fields of which neither the minute nor the hour begins with ``*`` are fixed times.  Only
+    plain fields will do; ``read_cron`` also reads nicknames and H.
 
     ``tz`` is only needed for a zone whose name cannot be loaded.
     """
@@ -36,16 +37,16 @@ class Cron(Walked):
     expression: str
     zone: str
     tz: dt.tzinfo | None = field(default=None, compare=False, repr=False)
+    fixed: bool = field(init=False, compare=False, repr=False)
     _place: Zone = field(init=False, compare=False, repr=False)
-    _fixed: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        expression = normalised(self.expression)
+        expression = chosen(normalised(self.expression), name="")
         *seconds, minute, hour, _, _, _ = expression.split()
         fixed = not (seconds or minute.startswith("*") or hour.startswith("*"))
         place = zone_of(self.zone) if self.tz is None else Zone(self.zone, self.tz)
         object.__setattr__(self, "expression", expression)
-        object.__setattr__(self, "_fixed", fixed)
+        object.__setattr__(self, "fixed", fixed)
         object.__setattr__(self, "_place", place)
 
     @property
@@ -58,44 +59,36 @@ class Cron(Walked):
         """The zone in which the expression is told."""
         return self._place
 
-    def step(self, moment: Micros) -> Micros | None:
-        """Return the next instant after ``moment``, reliable up to the next stretch."""
-        try:
-            return self._step_fixed(moment) if self._fixed else self._step_elapsed(moment)
-        except (StopIteration, OverflowError, ValueError):  # 50 years without one; the year 10000
-            return None
+    def wall_after(self, wall: dt.datetime) -> dt.datetime:
+        """Return the first match after what a clock shows."""
+        return next(CronSim(self.expression, wall))
 
-    def stretch(self, change: Change) -> Stretch:
-        """Return the second pass of a repeated hour, where a fixed time does not fire again.
 
-        A gap only matters for its first minute, which is where fixed times within it fire.  Other
-        expressions begin anew at the change itself: the stretch is empty.
-        """
-        if not self._fixed:
-            return Stretch(change.at, change.at)
-        return Stretch(change.at, change.at + max(-change.shift, MINUTE))
+def read_cron(expression: str, zone: Zone, name: str = "") -> Cron | Interval:
+    """Return the timetable of a cron string as users write it.
 
-    def _step_fixed(self, moment: Micros) -> Micros:
-        return to_micros(next(CronSim(self.expression, self._place.local(moment))))
+    Arguments:
+        expression: 5 or 6 fields, a nickname such as ``@daily``, or ``@every`` with a duration.
+        zone: Where its fields are told.
+        name: The name of the entry, which chooses what an H is.
 
-    def _step_elapsed(self, moment: Micros) -> Micros:
-        """Walk the wall clock of the offset in force, and only then ask the zone when that is.
+    Raises:
+        ConfigurationError: It is not valid, never fires, or has an H while there is no name.
 
-        Given a zone, CronSim steps by whole elapsed hours from a rounded local hour, and so passes
-        over instants where clocks move by less than an hour.
-        """
-        candidate = (moment // SECOND + 1) * SECOND
-        offset = self._place.offset(candidate)
-        wall = next(CronSim(self.expression, to_datetime(candidate + offset - SECOND)))
-        first_pass = to_micros(wall.replace(tzinfo=self._place.tz))
-        return first_pass if first_pass > moment else to_micros(wall) - offset
+    """
+    said = meaning(expression)
+    if isinstance(said, int):
+        return Interval(said)
+    return Cron(chosen(said, name), zone.name, zone.tz)
 
 
 class cron(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery's crontab)
     """Schedule by a cron string, as ``cron("*/5 9-17 * * MON-FRI", timezone="Europe/Berlin")``.
 
     Arguments:
-        expression: 5 fields, or 6 with the second in front.
+        expression: 5 fields, or 6 with the second in front; a nickname such as ``@daily``; or
+            ``@every`` with a duration, as ``@every 90s``.  An H in a field is a value that the
+            name of the entry chooses, so it is only known where there is an entry.
         timezone: An IANA name or a tzinfo; by default the app's ``timezone`` setting.
 
     Raises:
@@ -115,17 +108,16 @@ class cron(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery'
         self.expression = expression
         self.timezone = timezone
         zone = None if timezone is None else zone_of(timezone).name
-        self._key = (normalised(expression), zone)
+        self._key = (meaning(expression), zone)
 
     @property
     def tz(self) -> dt.tzinfo:
         """The zone in which the expression is told."""
         return self._zone(self.app).tz
 
-    def timetable(self, app: Any = None) -> Cron:
-        """Return the timetable of this schedule within an app."""
-        place = self._zone(app or self.app)
-        return Cron(self.expression, place.name, place.tz)
+    def timetable(self, app: Any = None, name: str = "") -> Cron | Interval:
+        """Return the timetable of this schedule within an app, for the entry of that name."""
+        return read_cron(self.expression, self._zone(app or self.app), name)
 
     def _zone(self, app: Any) -> Zone:
         return zone_of(app.timezone if self.timezone is None else self.timezone)

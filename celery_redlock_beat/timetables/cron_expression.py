@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from cronsim import CronSim, CronSimError
 
 from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.timetables.hashed import spread
+from celery_redlock_beat.timetables.nicknames import spelled_out
+
+if TYPE_CHECKING:
+    from celery_redlock_beat.ticks import Micros
 
 FIELDS = {
     "second": "0-59",
@@ -20,33 +26,46 @@ FIELDS = {
 _REFERENCE = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 
 
+def meaning(expression: str) -> str | Micros:
+    """Return what a cron string says: its fields, normalised, or the period of an ``@every``.
+
+    Raises:
+        ConfigurationError: As ``normalised``, or it begins with @ and is no nickname.
+
+    """
+    if not isinstance(expression, str):
+        raise ConfigurationError(f"a cron expression must be a string, not {expression!r}")
+    if expression.lstrip().startswith("@"):
+        return spelled_out(expression)
+    return normalised(expression)
+
+
+@lru_cache(maxsize=4096)
 def normalised(expression: str) -> str:
-    """Return a valid expression in capitals and single blanks.
+    """Return a valid expression of fields in capitals and single blanks; each H stays.
 
     Raises:
         ConfigurationError: It cannot be read, or never fires; names the field and the way out.
 
     """
-    if not isinstance(expression, str):
-        raise ConfigurationError(f"a cron expression must be a string, not {expression!r}")
-    return _read(expression)
-
-
-@lru_cache(maxsize=4096)
-def _read(expression: str) -> str:
     parts = expression.upper().split()
     if len(parts) not in (5, 6):
         raise ConfigurationError(
             f"cron expression {expression!r}: it has {len(parts)} fields; write 5 (minute, hour, "
             "day of month, month, day of week), or 6 with the second in front"
         )
+    fields = " ".join(parts)
     try:
-        next(CronSim(" ".join(parts), _REFERENCE))
+        next(CronSim(spread(fields), _REFERENCE))
     except CronSimError as error:
         raise ConfigurationError(_explain(expression, parts, str(error))) from None
     except StopIteration:
         raise ConfigurationError(_never(expression)) from None
-    return " ".join(parts)
+    except ValueError:
+        raise ConfigurationError(
+            f"cron expression {expression[:40]!r}…: a number in it is far too long; shorten it"
+        ) from None
+    return fields
 
 
 def _explain(expression: str, parts: list[str], problem: str) -> str:
@@ -58,13 +77,14 @@ def _explain(expression: str, parts: list[str], problem: str) -> str:
     place = list(FIELDS).index(name) - (6 - len(parts))
     return (
         f"cron expression {expression!r}: the {name} field {parts[place]!r} is not valid; "
-        f"allowed are {FIELDS[name]}, '*', lists (a,b), ranges (a-b, upwards) and steps (/n)"
+        f"allowed are {FIELDS[name]}, '*', lists (a,b), ranges (a-b, upwards) and steps (/n), and "
+        "H, H(a-b), H/n, where n is at least 2 and at most the number of values"
     )
 
 
 def _is_valid(parts: list[str]) -> bool:
     try:
-        CronSim(" ".join(parts), _REFERENCE)
+        CronSim(spread(" ".join(parts)), _REFERENCE)
     except CronSimError:
         return False
     return True

@@ -24,17 +24,29 @@ LATEST: Micros = 366 * 86_400 * SECOND
 class Opaque:
     """A schedule object of a class that we do not know; equal only to itself.
 
-    ``is_due`` runs on a copy whose ``nowfun`` answers the given ``now`` in the app's zone.  A
-    ``nowfun`` of the user's own stays, and then decides alone.
+    ``is_due`` runs on a copy whose ``nowfun`` answers the given ``now`` in ``zone``.  A ``nowfun``
+    of the user's own stays, and then decides alone.  It is asked from ``start`` to ``end`` only.
     """
 
-    def __init__(self, schedule: Any, app: Any = None) -> None:
+    def __init__(
+        self,
+        schedule: Any,
+        zone: dt.tzinfo = dt.UTC,
+        start: Micros | None = None,
+        end: Micros | None = None,
+    ) -> None:
         self.schedule = schedule
-        self._app = app
+        self.zone = zone
+        self.start = start
+        self.end = end
 
     @property
     def fingerprint(self) -> str:
         """A short text, the same in every process if the schedule's repr is."""
+        bounds = "" if self.start is self.end is None else f"|{self.start}..{self.end}"
+        return self._name() + bounds
+
+    def _name(self) -> str:
         cls = type(self.schedule)
         name = f"opaque:{cls.__module__}.{cls.__qualname__}"
         try:
@@ -52,9 +64,12 @@ class Opaque:
             ConfigurationError: Its answer is neither a pair nor a bool.
 
         """
-        zone = self._zone()
-        answer = self._ask(to_datetime(last).astimezone(zone), to_datetime(now).astimezone(zone))
-        due, delay = self._pair(answer)
+        if self.start is not None and now < self.start:
+            return False, self.start
+        if self.end is not None and now > self.end:
+            return False, now + LATEST
+        last_run, asked = (to_datetime(each).astimezone(self.zone) for each in (last, now))
+        due, delay = self._pair(self._ask(last_run, asked))
         return due, now + _micros(delay)
 
     def _ask(self, last: dt.datetime, now: dt.datetime) -> Any:
@@ -81,11 +96,6 @@ class Opaque:
                 "it must answer a pair (is_due, seconds until the next check)"
             ) from None
         return bool(due), delay
-
-    def _zone(self) -> dt.tzinfo:
-        app = self._app or getattr(self.schedule, "app", None)
-        zone: dt.tzinfo = getattr(app, "timezone", None) or dt.UTC
-        return zone
 
 
 def _clone(schedule: Any) -> Any:

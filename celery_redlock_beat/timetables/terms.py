@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from celery_redlock_beat.ticks import Micros
+if TYPE_CHECKING:
+    import datetime as dt
 
-DST = ("celery", "real")
+    from celery_redlock_beat.ticks import Micros
 
 
 @dataclass(frozen=True, slots=True)

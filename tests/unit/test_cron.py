@@ -11,7 +11,9 @@ from celery.schedules import crontab
 
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.ticks import Count, to_datetime, to_micros
-from celery_redlock_beat.timetables import Cron, cron
+from celery_redlock_beat.timetables.cron import Cron, cron, read_cron
+from celery_redlock_beat.timetables.interval import Interval
+from celery_redlock_beat.timetables.zones import UTC_ZONE, zone_of
 
 BERLIN = "Europe/Berlin"
 LORD_HOWE = "Australia/Lord_Howe"
@@ -63,6 +65,47 @@ def test_either_day_field_matches_when_both_are_given():
         moment = table.next_after(moment)
         days.append(local(table, moment)[8:10])
     assert days == ["05", "12", "13", "19", "26"]
+
+
+def dates(expression, count, start="2026-01-01T00:00"):
+    """Return the first dates of a daily expression, without the year."""
+    table, moment = Cron(expression, BERLIN), at(start, BERLIN) - 1
+    found = []
+    while len(found) < count:
+        moment = table.next_after(moment)
+        found.append(local(table, moment)[5:10])
+    return found
+
+
+def test_l_is_the_last_day_of_each_month():
+    assert dates("0 9 L * *", 4) == ["01-31", "02-28", "03-31", "04-30"]
+    assert dates("0 9 L 2 *", 3) == ["02-28", "02-28", "02-29"]
+    assert dates("0 9 1,L * *", 3) == ["01-01", "01-31", "02-01"]
+
+
+def test_lw_is_the_last_weekday_of_each_month():
+    assert dates("0 9 lw * *", 5) == ["01-30", "02-27", "03-31", "04-30", "05-29"]
+
+
+def test_a_weekday_with_l_is_the_last_one_of_each_month():
+    assert dates("0 9 * * 5L", 3) == ["01-30", "02-27", "03-27"]
+    assert dates("0 9 * * 0L", 3) == dates("0 9 * * 7L", 3) == ["01-25", "02-22", "03-29"]
+
+
+def test_a_weekday_with_a_number_sign_is_the_nth_one_of_each_month():
+    assert dates("0 9 * * 1#2", 3) == dates("0 9 * * mon#2", 3) == ["01-12", "02-09", "03-09"]
+    assert dates("0 9 * * FRI#5", 3) == ["01-30", "05-29", "07-31"]
+    assert dates("0 9 * * SUN#1,SUN#3", 3) == ["01-04", "01-18", "02-01"]
+
+
+def test_months_and_weekdays_may_be_named():
+    assert dates("0 9 * jul-aug Sat,sun", 3) == ["07-04", "07-05", "07-11"]
+    assert dates("0 9 1 JAN,MAR *", 3) == ["01-01", "03-01", "01-01"]
+
+
+def test_days_from_the_end_of_a_month_may_have_seconds():
+    table = Cron("30 0 9 L * *", BERLIN)
+    assert table.next_after(at("2026-06-19T00:00")) == at("2026-06-30T09:00:30", BERLIN)
 
 
 def test_a_fixed_time_fires_once_where_clocks_go_back():
@@ -136,6 +179,40 @@ def test_counting_is_exact_up_to_ten_thousand_and_then_at_least():
     assert table.count_between(start, start) == Count(0)
 
 
+def test_a_nickname_reads_as_its_fields():
+    assert read_cron("@daily", zone_of(BERLIN)) == Cron("0 0 * * *", BERLIN)
+    assert read_cron(" @Weekly ", UTC_ZONE) == Cron("0 0 * * 0", "UTC")
+    assert read_cron("*/5 * * * *", zone_of(BERLIN)) == Cron("*/5 * * * *", BERLIN)
+
+
+def test_a_nickname_is_never_hashed():
+    assert read_cron("@hourly", UTC_ZONE, "report") == read_cron("@hourly", UTC_ZONE, "other")
+
+
+def test_every_reads_as_an_interval_in_any_zone():
+    assert read_cron("@every 90s", zone_of(BERLIN), "report") == Interval(90_000_000)
+
+
+def test_an_h_reads_as_what_the_name_of_the_entry_chooses():
+    table = read_cron("H H * * *", zone_of(BERLIN), "report")
+    assert table == Cron("29 9 * * *", BERLIN)
+    assert table.fingerprint == f"cron:29 9 * * *:{BERLIN}"
+    assert read_cron("h(0-29)/10 * * * *", UTC_ZONE, "report") == Cron("9-29/10 * * * *", "UTC")
+
+
+def test_a_hashed_time_is_fixed_and_fires_once_where_clocks_go_back():
+    assert read_cron("H H(2-2) * * *", zone_of(BERLIN), "report") == Cron("29 2 * * *", BERLIN)
+    assert day_of(Cron("29 2 * * *", BERLIN), "2026-10-25") == ["02:29"]
+
+
+@pytest.mark.parametrize(
+    "read", [lambda text: read_cron(text, UTC_ZONE), lambda text: Cron(text, "UTC")]
+)
+def test_an_h_without_a_name_is_refused_where_instants_are_asked_for(read):
+    with pytest.raises(ConfigurationError, match="the name of the entry chooses what an H is"):
+        read("H * * * *")
+
+
 def test_the_years_at_both_ends_of_the_calendar_raise_nothing():
     for expression in ("* * * * *", "30 2 * * *", "0 0 29 2 *"):
         for zone in (BERLIN, "UTC", "Pacific/Apia"):
@@ -163,16 +240,40 @@ def test_notation_makes_no_other_timetable():
         ("0 0 32 * *", "the day-of-month field '32' is not valid"),
         ("0 0 * 13 *", "the month field '13' is not valid"),
         ("* * * *", "it has 4 fields; write 5"),
-        ("@daily", "it has 1 fields; write 5"),
+        ("daily", "it has 1 fields; write 5"),
+        ("@dayly", "unknown nickname; did you mean '@daily'"),
+        ("@every", "@every needs a duration"),
         ("", "it has 0 fields"),
         ("0 0 30 2 *", "never fires"),
         ("0 0 31 4,6 *", "never fires"),
+        ("0 0 L-3 * *", "the day-of-month field 'L-3' is not valid"),
+        ("0 0 5L * *", "the day-of-month field '5L' is not valid"),
+        ("0 0 15W * *", "the day-of-month field '15W' is not valid"),
+        ("0 0 ? * *", "the day-of-month field '\\?' is not valid"),
+        ("0 0 * * L", "the day-of-week field 'L' is not valid"),
+        ("0 0 * * 8L", "the day-of-week field '8L' is not valid"),
+        ("0 0 * * FRIL", "the day-of-week field 'FRIL' is not valid"),
+        ("0 0 * * MON#6", "the day-of-week field 'MON#6' is not valid"),
+        ("0 0 * * MON#0", "the day-of-week field 'MON#0' is not valid"),
+        ("0 0 * JAN-FOO *", "the month field 'JAN-FOO' is not valid"),
+        ("0 L * * *", "the hour field 'L' is not valid"),
+        ("H(0-60) * * * *", r"the minute field 'H\(0-60\)' is not valid"),
+        ("H/61 * * * *", "the minute field 'H/61' is not valid"),
+        ("0 H/1 * * *", "the hour field 'H/1' is not valid.* n is at least 2"),
+        ("0 0 0 H(20-32) * *", r"the day-of-month field 'H\(20-32\)' is not valid"),
+        ("H H 61 * *", "the day-of-month field '61' is not valid"),
+        ("H H 31 2 *", "never fires"),
     ],
 )
 def test_a_bad_expression_is_refused_by_field(expression, complaint):
     with pytest.raises(ConfigurationError, match=complaint) as caught:
         cron(expression)
     assert repr(expression) in str(caught.value)
+
+
+def test_a_number_of_thousands_of_digits_is_refused():
+    with pytest.raises(ConfigurationError, match="far too long"):
+        cron(f"{'9' * 5000} * * * *")
 
 
 def test_days_that_never_meet_are_refused():
@@ -209,6 +310,25 @@ def test_a_stock_beat_can_run_it():
     assert schedule.is_due(datetime(2026, 6, 19, 7, 0, 0, tzinfo=UTC)) == (False, 86_400)
 
 
+def test_a_stock_beat_can_run_a_nickname():
+    schedule = stock_view(cron("@daily", BERLIN), at("2026-06-19T00:00:00", BERLIN))
+    assert schedule.is_due(datetime(2026, 6, 18, 12, tzinfo=UTC)) == (True, 86_400)
+
+
+def test_a_stock_beat_can_run_every():
+    schedule = stock_view(cron("@every 90s"), at("2026-06-19T00:01:00"))
+    assert schedule.remaining_estimate(datetime(2026, 6, 19, tzinfo=UTC)) == timedelta(seconds=30)
+    assert schedule.is_due(datetime(2026, 6, 19, tzinfo=UTC)) == (False, 30)
+    assert schedule.is_due(datetime(2026, 6, 18, 23, 59, tzinfo=UTC)) == (True, 30)
+
+
+def test_an_h_is_taken_and_a_stock_beat_told_that_it_has_no_name():
+    schedule = stock_view(cron("H * * * *"), at("2026-06-19T00:01:00"))
+    with pytest.raises(ConfigurationError, match="the name of the entry chooses what an H is"):
+        schedule.is_due(datetime(2026, 6, 19, tzinfo=UTC))
+    assert schedule.timetable(name="report") == Cron("29 * * * *", "UTC")
+
+
 def test_without_a_zone_it_is_told_in_that_of_the_app():
     schedule = stock_view(cron("0 9 * * *"), at("2026-06-19T08:00", BERLIN), BERLIN)
     assert schedule.is_due(datetime(2026, 6, 18, 12, tzinfo=UTC)) == (False, 3600)
@@ -227,4 +347,7 @@ def test_it_is_equal_by_meaning_and_survives_pickling():
     assert pickle.loads(pickle.dumps(schedule)) == schedule
     assert copy.copy(schedule) == schedule
     assert len({schedule, cron("0 9 * * MON", BERLIN)}) == 1
+    assert cron("@daily") == cron(" @MIDNIGHT") == cron("0 0 * * *")
+    assert cron("@every 90s") == cron("@every 1m30s") != cron("@every 91s")
+    assert cron("h * * * *") == cron("H * * * *") != cron("H H * * *")
     assert repr(schedule) == "<cron: 0 9 * * mon Europe/Berlin>"

@@ -1,0 +1,172 @@
+"""One instant as a timetable, as a schedule for users, and out of django-celery-beat's clocked.
+
+Computes what it is told; only ``once.is_due``, which stock beat calls, looks at a clock.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from celery.schedules import BaseSchedule, schedstate
+
+from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.setting_values import parse_instant
+from celery_redlock_beat.ticks import Count, Micros, to_micros
+from celery_redlock_beat.timetables.walk import CEILING, FLOOR
+from celery_redlock_beat.timetables.wall import instant_showing
+from celery_redlock_beat.timetables.zones import UTC_ZONE, Zone, zone_of
+
+_MICROSECOND = dt.timedelta(microseconds=1)
+_NEVER = dt.timedelta(days=36_500)
+_CLOCKED = ("django_celery_beat.clockedschedule", "clocked")
+
+
+@dataclass(frozen=True)
+class Once:
+    """The single instant ``at``."""
+
+    at: Micros
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that changes exactly when the instant does."""
+        return f"once:{self.at}"
+
+    def next_after(self, moment: Micros) -> Micros | None:
+        """Return the instant if it is later than ``moment``."""
+        return self.at if moment < self.at else None
+
+    def latest_until(self, moment: Micros) -> Micros | None:
+        """Return the instant if it is not later than ``moment``."""
+        return self.at if self.at <= moment else None
+
+    def count_between(self, after: Micros, before: Micros) -> Count:
+        """Count one if the instant is strictly between two moments."""
+        return Count(int(after < self.at < before))
+
+
+def instant_of(value: dt.datetime | str, zone: Zone) -> Micros:
+    """Return the instant of a datetime, or of its ISO 8601 text; without an offset in ``zone``.
+
+    A time in a gap is shifted by the gap's length.  In a repeated hour it is that of the first
+    pass, unless a datetime has ``fold=1``.
+
+    Raises:
+        ConfigurationError: It is something else, has no time of day, or is too far away.
+
+    """
+    told = _told(value)
+    if told.utcoffset() is not None:
+        return to_micros(told)
+    return instant_showing(zone, _wall(told), told.fold)
+
+
+def _told(value: object) -> dt.datetime:
+    try:
+        told = parse_instant(value)
+    except ValueError as problem:
+        raise ConfigurationError(f"{value!r} {problem}") from None
+    if not FLOOR <= _wall(told) <= CEILING:
+        raise ConfigurationError(
+            f"{value!r} is at an end of the calendar; use a nearer date, or leave it out"
+        )
+    return told
+
+
+def _wall(told: dt.datetime) -> Micros:
+    return to_micros(told.replace(tzinfo=dt.UTC))
+
+
+def clocked_at(spec: object) -> dt.datetime | None:
+    """Return the instant of django-celery-beat's ``clocked``, aware; ``None`` for all else.
+
+    A naive one is in UTC, as its constructor has it.
+    """
+    if (type(spec).__module__, type(spec).__qualname__) != _CLOCKED:
+        return None
+    at = getattr(spec, "clocked_time", None)
+    if not isinstance(at, dt.datetime):
+        return None
+    return at if at.utcoffset() is not None else at.replace(tzinfo=dt.UTC)
+
+
+class once(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery's crontab)
+    """Schedule a single run, as ``once("2026-12-24T18:00", timezone="Europe/Berlin")``.
+
+    Arguments:
+        at: A datetime, or its ISO 8601 text.  A time in a gap is shifted by the gap's length, one
+            in a repeated hour is that of the first pass, unless a datetime has ``fold=1``.
+        timezone: Where ``at`` has no offset: an IANA name or a tzinfo; by default the app's
+            ``timezone`` setting.
+
+    Raises:
+        ConfigurationError: The time or the zone is not valid.
+
+    """
+
+    def __init__(
+        self,
+        at: dt.datetime | str,
+        timezone: str | dt.tzinfo | None = None,
+        *,
+        nowfun: Callable[[], dt.datetime] | None = None,
+        app: Any = None,
+    ) -> None:
+        super().__init__(nowfun=nowfun, app=app)
+        self.at = _told(at)
+        self.timezone = timezone
+        self._key = self._identity()
+
+    @property
+    def tz(self) -> dt.tzinfo:
+        """The zone in which a time without an offset is told."""
+        return self._zone(self.app).tz
+
+    def timetable(self, app: Any = None) -> Once:
+        """Return the timetable of this schedule within an app."""
+        return Once(instant_of(self.at, self._zone(app or self.app)))
+
+    def remaining_estimate(self, last_run_at: dt.datetime) -> dt.timedelta:
+        """Return how long it is from now to the instant, if that is after ``last_run_at``."""
+        at = self.timetable().at
+        if at <= to_micros(self.maybe_make_aware(last_run_at)):
+            return _NEVER
+        return (at - to_micros(self.maybe_make_aware(self.now()))) * _MICROSECOND
+
+    def is_due(self, last_run_at: dt.datetime) -> tuple[bool, float]:
+        """Return whether it is due, and in how many seconds to ask again."""
+        remaining = self.remaining_estimate(last_run_at)
+        due = remaining <= dt.timedelta(0)
+        answer: tuple[bool, float] = schedstate(due, (_NEVER if due else remaining).total_seconds())
+        return answer
+
+    def _identity(self) -> object:
+        """Return what it is equal by: the instant, or, while no zone is known, the time told."""
+        if self.timezone is None and self.at.utcoffset() is None:
+            return _wall(self.at), self.at.fold
+        return instant_of(self.at, UTC_ZONE if self.timezone is None else zone_of(self.timezone))
+
+    def _zone(self, app: Any) -> Zone:
+        return zone_of(app.timezone if self.timezone is None else self.timezone)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, once):
+            return self._key == other._key and self.nowfun == other.nowfun
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        zone = "" if self.timezone is None else f" {zone_of(self.timezone).name}"
+        return f"<once: {self.at.isoformat()}{zone}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.at, self.timezone, self.nowfun)
+
+
+def _restore(cls: type[once], at: dt.datetime, timezone: Any, nowfun: Any) -> once:
+    return cls(at, timezone, nowfun=nowfun)
