@@ -10,7 +10,7 @@ from celery_redlock_beat.errors import (
     SettingError,
 )
 from celery_redlock_beat.scheduler import RedlockScheduler
-from celery_redlock_beat.timetables.cron import cron
+from celery_redlock_beat.timetables import cron, once, rrule
 
 __version__ = "0.1.0.dev0"
 
@@ -26,4 +26,6 @@ __all__ = [
     "__version__",
     "cron",
     "current_tick",
+    "once",
+    "rrule",
 ]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.hand import Hand
+    from celery_redlock_beat.lateness import Slot
     from celery_redlock_beat.ledger import Answer, Ask, Claimed, Ledger
     from celery_redlock_beat.ticks import Micros
     from celery_redlock_beat.witness import Witness
@@ -155,3 +156,8 @@ class Claims:
             self.due.defer(name, claimed.now + PAUSED_PAUSE)
         else:
             self.due.advance(name, answer.mark)
+
+
+def registration_of(slot: Slot, *, again: bool = False) -> Registration:
+    """Return what makes a slot's entry known to the ledger."""
+    return Registration(slot.name, slot.fingerprint, again=again)

@@ -9,6 +9,7 @@ from celery.beat import ScheduleEntry
 from celery_redlock_beat.entry_checks import check_keys
 from celery_redlock_beat.entry_names import canonical_name
 from celery_redlock_beat.errors import EntryError
+from celery_redlock_beat.policies import with_policies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,6 +47,7 @@ class Definitions:
             if isinstance(fields, ScheduleEntry):
                 return self._make(name, fields)
             name = canonical_name(name, fields)
+            fields = with_policies(fields)
             check(name, fields)
             return self._make(name, fields)
         except EntryError as exc:

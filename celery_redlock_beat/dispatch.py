@@ -19,6 +19,7 @@ from celery_redlock_beat.errors import (
     LedgerRecovering,
 )
 from celery_redlock_beat.hand import Hand
+from celery_redlock_beat.lateness import NONE_PASSED_OVER
 from celery_redlock_beat.ledger import MOST_PER_CALL, Grant, Release, Settlement
 from celery_redlock_beat.orphans import MOST_ATTEMPTS
 from celery_redlock_beat.recovery import Testifier
@@ -26,13 +27,13 @@ from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Event, Outcome, Re
 from celery_redlock_beat.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.delivery import Delivery
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.entries import RedlockEntry
-    from celery_redlock_beat.lateness import Slot
+    from celery_redlock_beat.lateness import PassedOver, Slot
     from celery_redlock_beat.ledger import Ledger
     from celery_redlock_beat.ticks import Micros, Tick
 
@@ -117,7 +118,11 @@ class Dispatcher:
 
     def _doubt(self, tick: Tick) -> None:
         unknown = Grant(tick, fence=0, attempt=0, previous=tick.at, deadline=0)
-        self._tell(self._event(unknown, IN_DOUBT, {}, "the ledger has lost what it knew of it"))
+        self._tell(
+            self._event(
+                unknown, IN_DOUBT, NONE_PASSED_OVER, "the ledger has lost what it knew of it"
+            )
+        )
 
     def _room(self) -> int:
         # As many as can be sent within half a lease at the pace of the last ones.
@@ -161,12 +166,14 @@ class Dispatcher:
         except Exception as exc:
             # A schedule or an entry is user code: it must not stop the others.
             logger.exception("%s failed", grant.tick)
-            self._conclude(grant, skipped(Reason.ERROR), {}, repr(exc))
+            self._conclude(grant, skipped(Reason.ERROR), NONE_PASSED_OVER, repr(exc))
         self._pace = (self._pace + self.clock.monotonic() - started + 1) // 2
 
     def _finish(self, grant: Grant) -> None:
         entry, slot = self.entry_of(grant.tick.entry), self.due.get(grant.tick.entry)
-        passed = slot.passed_over(grant.previous, grant.tick.at) if slot else {}
+        passed = NONE_PASSED_OVER
+        if slot:
+            passed = slot.passed_over(grant.previous, grant.tick.at)
         reason = self._refusal(grant, slot)
         if self.witness.has_published(grant.tick):
             # It was slow, and lost the grant before it could settle: the message is out.
@@ -174,7 +181,7 @@ class Dispatcher:
         elif reason:
             self._conclude(grant, skipped(reason), passed)
         elif entry:
-            self._deliver(grant, entry, passed)
+            self._deliver(grant, entry, slot, passed)
 
     def _refusal(self, grant: Grant, slot: Slot | None) -> Reason | None:
         if grant.attempt > MOST_ATTEMPTS:
@@ -185,15 +192,18 @@ class Dispatcher:
             return Reason.SUPERSEDED
         return slot.refusal(grant.tick.at, self.clock.now())
 
-    def _deliver(self, grant: Grant, entry: RedlockEntry, passed: Mapping[Reason, int]) -> None:
-        message = message_for(entry, grant, self.namespace, sum(passed.values()))
+    def _deliver(
+        self, grant: Grant, entry: RedlockEntry, slot: Slot | None, passed: PassedOver
+    ) -> None:
+        expires = slot.expires_at(grant.tick.at, self.clock.now()) if slot else None
+        message = message_for(entry, grant, self.namespace, passed, expires)
         until = self.hand.until[grant.tick]
         if until <= self.clock.monotonic():
             return  # counting took too long; it is released with the next step
         self.hand.drop(grant.tick)
         self.hand.trying = grant
         try:
-            delivered = self.delivery.deliver(grant, message, passed)
+            delivered = self.delivery.deliver(grant, message, passed.counts)
         except BrokerUnreachable as exc:
             self._give_back(grant, BACK_OFF, Release.UNREACHABLE, exc)
         except DeliveryFailed as exc:
@@ -205,7 +215,7 @@ class Dispatcher:
             if exc.undone:
                 self.hand.take(grant, until)  # it was not tried
                 raise
-            self.witness.tried(grant, passed)
+            self.witness.tried(grant, passed.counts)
             self._bear(grant, exc)
         else:
             self._note(delivered, grant, passed)
@@ -220,17 +230,17 @@ class Dispatcher:
         self._unanswered = True
         logger.info("%s: no answer, the ledger knows what became of it: %s", grant.tick, exc)
 
-    def _note(self, delivered: Delivered, grant: Grant, passed: Mapping[Reason, int]) -> None:
+    def _note(self, delivered: Delivered, grant: Grant, passed: PassedOver) -> None:
         if delivered is Delivered.SETTLED:
             if self.delivery.shares_ledger:
-                self.witness.pushed(grant, passed)
+                self.witness.pushed(grant, passed.counts)
             else:
-                self.witness.settled(Settlement(grant, SENT, passed))
+                self.witness.settled(Settlement(grant, SENT, passed.counts))
             self._tell(self._event(grant, SENT, passed))
         elif delivered is Delivered.UNSENT:
-            self.witness.settled(Settlement(grant, SENT, passed))
+            self.witness.settled(Settlement(grant, SENT, passed.counts))
         elif delivered is Delivered.PUBLISHED:
-            self.witness.published(grant, passed)
+            self.witness.published(grant, passed.counts)
             self._conclude(grant, SENT, passed)
             self._settle()
         elif delivered is Delivered.NOTHING:
@@ -239,11 +249,11 @@ class Dispatcher:
             logger.info("%s: nothing was sent here: %s", grant.tick, delivered)
 
     def _conclude(
-        self, grant: Grant, outcome: Outcome, passed: Mapping[Reason, int], detail: str = ""
+        self, grant: Grant, outcome: Outcome, passed: PassedOver, detail: str = ""
     ) -> None:
         event = self._event(grant, outcome, passed, detail)
         self.claims.orphans.forget(grant.tick)
-        self.hand.conclude(Settlement(grant, outcome, passed), event)
+        self.hand.conclude(Settlement(grant, outcome, passed.counts), event)
 
     def _settle(self) -> None:
         for settlement, event in self.hand.settle(self.ledger):
@@ -262,17 +272,17 @@ class Dispatcher:
         logger.log(level, "%s: not sent, will be tried again: %s", grant.tick, exc)
         self.ledger.release([grant], back_off, why)
 
-    def _event(
-        self, grant: Grant, outcome: Outcome, passed: Mapping[Reason, int], detail: str = ""
-    ) -> Event:
-        entry = self.entry_of(grant.tick.entry)
+    def _event(self, grant: Grant, outcome: Outcome, passed: PassedOver, detail: str = "") -> Event:
+        entry, slot = self.entry_of(grant.tick.entry), self.due.get(grant.tick.entry)
+        due_at = slot.due_at(grant.tick.at) if slot else grant.tick.at
         return Event(
             tick=grant.tick,
             outcome=outcome,
             task=entry.task if entry else "",
             task_id=task_id_of(entry, grant.tick, self.namespace),
             attempt=grant.attempt,
-            lateness=self.clock.now() - grant.tick.at,
-            passed_over=passed,
+            lateness=self.clock.now() - due_at,
+            passed_over=passed.counts,
+            passed_over_exact=passed.exact,
             detail=detail,
         )

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
+from celery_redlock_beat.backlog import newest_due, wanted
 from celery_redlock_beat.ledger import Ask
-from celery_redlock_beat.ticks import COUNT_LIMIT, SECOND, Micros, Tick
+from celery_redlock_beat.ticks import COUNT_LIMIT, LATEST, SECOND, Micros, Tick
 from celery_redlock_beat.timetables.opaque import Opaque
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ CHUNK = 20
 """Ticks of one entry in one call, so that one long backlog does not hold up the others."""
 FAULT_PAUSE: Micros = 60 * SECOND
 PAUSED_PAUSE: Micros = SECOND
+FOREVER: Micros = LATEST
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ class DueQueue:
         """Set an entry's cursor to a mark that an operator set, and look at it anew."""
         slot = self._slots.get(name)
         if slot:
-            slot.cursor, slot.retry_at, slot.look_again = mark, 0, 0
+            slot.cursor, slot.retry_at, slot.look_again, slot.floor = mark, 0, 0, None
             self._pending[name] = None
 
     def between(self, name: str, after: Micros, until: Micros) -> list[Micros]:
@@ -118,10 +120,15 @@ class DueQueue:
         if name in self._slots:
             self._slots[name].retry_at = until
 
+    def finish(self, name: str) -> None:
+        """Ask for an entry no more: it has run as often as it may."""
+        self.defer(name, FOREVER)
+
     def is_superseded(self, slot: Slot, tick: Micros) -> bool:
         """Whether a newer tick of the entry is due and its policy sends only the newest."""
-        newest = self._groups[slot.timetable].newest
-        return slot.policy.catch_up != "all" and max(newest or 0, slot.cursor) > tick
+        if slot.policy.catch_up == "all":
+            return False
+        return max(self._newest_due(slot, self._now) or 0, slot.cursor) > tick
 
     def asks(self, now: Micros, most: int) -> list[Ask]:
         """Return at most ``most`` ticks that are due and not known to be settled."""
@@ -159,6 +166,7 @@ class DueQueue:
         # The server's clock was set back: what was known of now and next holds no longer.
         for slot in self:
             slot.retry_at = slot.look_again = 0
+            slot.floor = None
         self._heap = []
         for group in self._groups.values():
             group.newest = None
@@ -188,33 +196,34 @@ class DueQueue:
         try:
             if isinstance(slot.timetable, Opaque):
                 return self._opaque(slot, slot.timetable, now)
-            instants = self._instants(slot, slot.timetable, now, most)
-            return [Ask(Tick(slot.name, at), at) for at in instants]
+            return self._due(slot, slot.timetable, now, most)
         except Exception as exc:  # noqa: BLE001 - a schedule is user code: it must not stop others
             self._fault([slot.name], exc, now)
             return []
 
-    def _instants(self, slot: Slot, timetable: Timetable, now: Micros, most: int) -> list[Micros]:
-        newest = self._groups[timetable].newest
+    def _due(self, slot: Slot, timetable: Timetable, now: Micros, most: int) -> list[Ask]:
+        newest, limit = self._newest_due(slot, now), slot.policy.max_runs
         if newest is None or newest <= slot.cursor:
+            self._await_jitter(slot, now)
             return []
-        if slot.policy.catch_up != "all":
-            return [newest]
-        instants: list[Micros] = []
-        at = max(slot.cursor, slot.since - 1, now - slot.policy.reach)
-        while len(instants) < min(most, CHUNK):
-            following = timetable.next_after(at)
-            if following is None or following > newest:
-                break
-            instants.append(at := following)
-        # The newest due tick is always asked for, even where it will not be sent.
-        return instants or [newest]
+        # One at a time where they are numbered: whether the next one may go is not known yet.
+        instants = wanted(slot, timetable, newest, now, 1 if limit else min(most, CHUNK))
+        return [Ask(Tick(slot.name, at), slot.due_at(at), limit=limit) for at in instants]
+
+    def _newest_due(self, slot: Slot, now: Micros) -> Micros | None:
+        return newest_due(slot, self._groups[slot.timetable].newest, now)
+
+    def _await_jitter(self, slot: Slot, now: Micros) -> None:
+        newest = self._groups[slot.timetable].newest
+        if newest is not None and newest > slot.cursor:
+            slot.retry_at = max(now, slot.due_at(newest))
 
     def _opaque(self, slot: Slot, timetable: Opaque, now: Micros) -> list[Ask]:
         is_due, look_again = timetable.check(slot.cursor, now)
         if is_due:
             slot.look_again = look_again
-            return [Ask(Tick(slot.name, now), now, expected=slot.cursor)]
+            limit = slot.policy.max_runs
+            return [Ask(Tick(slot.name, now), now, expected=slot.cursor, limit=limit)]
         self._push(max(look_again, now + 1000), self._groups[slot.timetable])
         return []
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from celery_redlock_beat.errors import EntryError
+from celery_redlock_beat.policies import PARSERS, hint_for, is_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 STOCK_KEYS = frozenset({"task", "schedule", "args", "kwargs", "options", "relative"})
-POLICY_KEYS = frozenset({"catch_up"})
 STATE_KEYS = frozenset({"name", "app", "last_run_at", "total_run_count"})
 # What Celery itself takes in an entry's options. Tasks and brokers may take more.
 OPTIONS = frozenset(
@@ -40,12 +40,10 @@ def check_keys(name: str, fields: Any) -> None:
     """Refuse fields that are no mapping, or that have a key nobody knows."""
     if not isinstance(fields, Mapping):
         raise EntryError(name, f"it must be a mapping with 'task' and 'schedule', not {fields!r}")
-    known = STOCK_KEYS | POLICY_KEYS
+    known = STOCK_KEYS | PARSERS.keys()
     for key in fields:
         if key not in known | STATE_KEYS:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
-            raise EntryError(name, f"unknown key {key!r}; {hint}")
+            raise EntryError(name, f"unknown key {key!r}; {hint_for(key, known)}")
 
 
 def check_entry(name: Any, entry: Any) -> None:
@@ -101,9 +99,11 @@ def doubts_about(entry: Any) -> list[str]:
             "its options fix the 'task_id', so that all its messages have one id, and their "
             "results overwrite each other; leave it out, and each tick has its own"
         )
-    for key in options.keys() - OPTIONS:
+    for key, value in options.items():
         near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=LIKENESS)
-        if near:
+        if key in PARSERS and not is_option(key, value):
+            doubts.append(f"{key!r} is a key of the entry itself: move it out of its 'options'")
+        elif key not in OPTIONS and near:
             doubts.append(f"Celery itself knows no option {key!r}; did you mean {near[0]!r}?")
     return sorted(doubts)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from celery_redlock_beat.ticks import SECOND, Micros, Reason
-from celery_redlock_beat.timetables.opaque import Opaque
+from celery_redlock_beat.ticks import COUNT_LIMIT, SECOND, Micros, Reason
+from celery_redlock_beat.timetables import Once, Opaque
+from celery_redlock_beat.timetables.jitter import due_at
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from celery_redlock_beat.ticks import Timetable
 
 DAY: Micros = 86_400 * SECOND
@@ -16,15 +19,22 @@ DAY: Micros = 86_400 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What happens to late ticks: which are sent, how far back, how late at most.
+    """What the policies of an entry and the settings come to; durations are microseconds.
 
-    ``tolerance`` is how late a tick may be and still count as on time, for ``catch_up="none"``.
+    ``tolerance`` is how late a tick may be and still count as on time, for ``catch_up="none"``;
+    ``expires`` whether a message does when the next tick is due.
     """
 
     catch_up: str = "latest"
     window: Micros = DAY
+    limit: int = COUNT_LIMIT
     grace: Micros | None = None
     tolerance: Micros = 10 * SECOND
+    jitter: Micros = 0
+    expires: bool = False
+    max_runs: int | None = None
+    run_on_start: bool = False
+    enabled: bool = True
 
     def refusal(self, late: Micros) -> Reason | None:
         """Return why a tick that is ``late`` must not be sent, or ``None``."""
@@ -46,13 +56,30 @@ class Policy:
         return Reason.WINDOW if self.reach == self.window else Reason.GRACE
 
 
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """How many earlier ticks were skipped with one, by reason; ``exact``, or at least so many."""
+
+    counts: Mapping[Reason, int] = field(default_factory=dict)
+    exact: bool = True
+
+    @property
+    def total(self) -> int:
+        """How many they are together."""
+        return sum(self.counts.values())
+
+
+NONE_PASSED_OVER = PassedOver()
+
+
 @dataclass(slots=True)
 class Slot:
     """An entry as the due queue knows it.
 
     ``cursor`` is the highest mark that the ledger answered; nothing before ``since`` is caught up;
     before ``retry_at`` it is not asked for; ``look_again`` is when an opaque schedule wants to be
-    asked after a run, whoever does it.
+    asked after a run, whoever does it. ``floor`` is up to where a backlog is passed over, as long
+    as there is one.
     """
 
     name: str
@@ -62,19 +89,57 @@ class Slot:
     since: Micros = 0
     retry_at: Micros = 0
     look_again: Micros = 0
+    floor: Micros | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """What the ledger knows it by: once that changes, nothing earlier is caught up."""
+        return f"{'' if self.policy.enabled else 'disabled '}{self.timetable.fingerprint}"
+
+    @property
+    def is_once(self) -> bool:
+        """Whether it is due at one instant only."""
+        inner = getattr(self.timetable, "inner", self.timetable)
+        return isinstance(inner, Once)
+
+    def due_at(self, tick: Micros) -> Micros:
+        """Return when a tick is due: at its instant, or by its jitter later."""
+        if not self.policy.jitter or isinstance(self.timetable, Opaque):
+            return tick
+        return due_at(self.name, tick, self.policy.jitter, self.timetable)
 
     def refusal(self, tick: Micros, now: Micros) -> Reason | None:
         """Return why a granted tick must not be sent, or ``None``."""
         if tick < self.since:
             return Reason.BEFORE_REGISTRATION
-        return self.policy.refusal(now - tick)
+        if self.has_ended_before(tick):
+            return Reason.END
+        return self.policy.refusal(now - self.due_at(tick))
 
-    def passed_over(self, previous: Micros, tick: Micros) -> dict[Reason, int]:
+    def has_ended_before(self, tick: Micros) -> bool:
+        """Whether a tick, claimed under another definition, lies behind the end of this one."""
+        end = getattr(self.timetable, "end", None)
+        return end is not None and tick > end
+
+    def expires_at(self, tick: Micros, now: Micros) -> Micros | None:
+        """Return when a message that is sent now is to expire, if ever: when the next tick is due.
+
+        The next one from now on: what is caught up late shall be run as well.
+        """
+        if not self.policy.expires or isinstance(self.timetable, Opaque):
+            return None
+        following = self.timetable.next_after(max(tick, now))
+        return None if following is None else self.due_at(following)
+
+    def passed_over(self, previous: Micros, tick: Micros) -> PassedOver:
         """Count the ticks strictly between the previous mark and ``tick``, by reason."""
         if isinstance(self.timetable, Opaque):
-            return {}
+            return NONE_PASSED_OVER
         border = min(self.since, tick)
-        before = self.timetable.count_between(previous, border).number
-        after = self.timetable.count_between(max(previous, border - 1), tick).number
+        before = self.timetable.count_between(previous, border)
+        after = self.timetable.count_between(max(previous, border - 1), tick)
         counts = {Reason.BEFORE_REGISTRATION: before, self.policy.passed_over_as: after}
-        return {reason: number for reason, number in counts.items() if number}
+        return PassedOver(
+            {reason: count.number for reason, count in counts.items() if count.number},
+            before.exact and after.exact,
+        )

@@ -6,8 +6,8 @@ import logging
 import random
 from typing import TYPE_CHECKING
 
+from celery_redlock_beat.claims import registration_of
 from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
-from celery_redlock_beat.ledger import Registration
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
@@ -42,14 +42,18 @@ class Node:
         self._recovered_at: Micros = -SECOND
 
     def put(self, slot: Slot) -> None:
-        """Add an entry, or replace it; it is registered in the next pass."""
+        """Add an entry, or replace it; it is registered in the next pass.
+
+        One that is disabled is registered too, so that it catches up nothing once it is not.
+        """
         claims = self.dispatcher.claims
         # Known here, but not in the schedule until now: it was removed and comes back.
         again = slot.name in claims.witness.marks and slot.name not in claims.due
-        claims.due.put(slot)
-        claims.unregistered[slot.name] = Registration(
-            slot.name, slot.timetable.fingerprint, again=again
-        )
+        if slot.policy.enabled:
+            claims.due.put(slot)
+        else:
+            claims.due.discard(slot.name)
+        claims.unregistered[slot.name] = registration_of(slot, again=again)
 
     def discard(self, name: str) -> None:
         """Stop sending an entry; its mark is remembered."""

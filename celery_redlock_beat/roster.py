@@ -7,10 +7,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from celery_redlock_beat.entry_checks import check_entry, doubts_about, is_storable
+from celery_redlock_beat.entry_terms import check_policies, doubts_about_time, policy_of, terms_of
 from celery_redlock_beat.errors import EntryError
-from celery_redlock_beat.lateness import Policy, Slot
-from celery_redlock_beat.ticks import SECOND, shown
-from celery_redlock_beat.timetables import CeleryCrontab, Cron, Interval, Opaque, timetable_for
+from celery_redlock_beat.lateness import Slot
+from celery_redlock_beat.policies import policies_of, said_by
+from celery_redlock_beat.ticks import shown
+from celery_redlock_beat.timetables import KINDS, Opaque, opaque_for, timetable_for
 from celery_redlock_beat.timetables.asked import Asked, own_is_due
 
 if TYPE_CHECKING:
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.settings import Settings
     from celery_redlock_beat.ticks import Timetable
+    from celery_redlock_beat.timetables import Terms
     from celery_redlock_beat.timetables.asked import IsDue
 
-OURS = (CeleryCrontab, Cron, Interval, Opaque)
 SLICE = 1000
 """Entries compared per pass: 10,000 within 5 s at the default poll."""
 
@@ -33,6 +35,7 @@ logger = logging.getLogger(__name__)
 class _Known(NamedTuple):
     entry: RedlockEntry
     schedule: Any
+    terms: Terms | None
     slot: Slot | None
     signs: tuple[Any, ...]
 
@@ -71,10 +74,10 @@ class Roster:
     def entry_of(self, name: str) -> RedlockEntry | None:
         """Return the entry if it can be sent, or ``None``."""
         known = self._known.get(name)
-        return known.entry if known and known.slot else None
+        return known.entry if known and known.slot and known.slot.policy.enabled else None
 
     def slots(self) -> list[Slot]:
-        """Return the place in the queue of every entry that can be sent."""
+        """Return the place in the queue of every entry that is good, also of a disabled one."""
         return [known.slot for known in self._known.values() if known.slot]
 
     def compare(self, schedule: Mapping[str, RedlockEntry]) -> None:
@@ -111,28 +114,34 @@ class Roster:
                 self.faults.pop(name, None)
             return
         known = self._known.get(name)
-        slot = self._slot_of(name, entry, known)
+        slot, terms = self._slot_of(name, entry, known)
         if not (known and slot and known.slot and _same(known.slot, slot)):
             self._discard(name) if slot is None else self._put(slot)
         else:
             slot = known.slot
-        self._known[name] = _Known(entry, getattr(entry, "schedule", None), slot, _signs(entry))
+        schedule = getattr(entry, "schedule", None)
+        self._known[name] = _Known(entry, schedule, terms, slot, _signs(entry))
 
-    def _slot_of(self, name: str, entry: RedlockEntry, known: _Known | None) -> Slot | None:
+    def _slot_of(
+        self, name: str, entry: RedlockEntry, known: _Known | None
+    ) -> tuple[Slot | None, Terms | None]:
         try:
             check_entry(name, entry)
-            timetable = self._timetable(entry, known)
+            policies = policies_of(entry)
+            terms = terms_of(name, policies, self.settings)
+            timetable = self._timetable(entry, terms, known)
             _check_fingerprint(name, timetable)
-            slot = Slot(name, timetable, self._policy(entry))
+            check_policies(name, entry, policies, timetable)
+            slot = Slot(name, timetable, policy_of(entry, policies, self.settings))
+            self._doubt(name, [*doubts_about(entry), *doubts_about_time(entry, policies)])
         except EntryError as exc:
             self.fault(exc)
         except Exception as exc:  # noqa: BLE001 - schedules are user code: the others must go on
             self.fault(EntryError(name, str(exc)))
         else:
             self.faults.pop(name, None)
-            self._doubt(name, doubts_about(entry))
-            return slot
-        return None
+            return slot, terms
+        return None, None
 
     def _doubt(self, name: str, doubts: list[str]) -> None:
         """Say once what is allowed, and hardly meant."""
@@ -143,16 +152,20 @@ class Roster:
         else:
             self._doubted.pop(name, None)
 
-    def _timetable(self, entry: RedlockEntry, known: _Known | None) -> Timetable | Opaque:
+    def _timetable(
+        self, entry: RedlockEntry, terms: Terms, known: _Known | None
+    ) -> Timetable | Opaque:
         is_due = self._is_due or own_is_due(entry)
         if known and known.slot and isinstance(known.slot.timetable, Opaque):
             is_asked = isinstance(known.slot.timetable.schedule, Asked)
             same_entry = known.entry is entry or not is_asked
+            same_time = known.schedule is entry.schedule and known.terms == terms
             # Equal only to itself: made anew, it would look like a change.
-            if same_entry and known.schedule is entry.schedule and is_asked == bool(is_due):
+            if same_entry and same_time and is_asked == bool(is_due):
                 return known.slot.timetable
-        timetable = timetable_for(entry.schedule, self.app)
-        return Opaque(Asked(entry, is_due), self.app) if is_due else timetable
+        if is_due:
+            return opaque_for(Asked(entry, is_due), self.app, terms)
+        return timetable_for(entry.schedule, self.app, terms)
 
     def fault(self, error: EntryError) -> None:
         """Leave an entry out: say so once, or end the start if the settings are strict."""
@@ -162,28 +175,17 @@ class Roster:
             self.faults[error.entry] = error.problem
             logger.error("Left out: %s", error)
 
-    def _policy(self, entry: RedlockEntry) -> Policy:
-        settings = self.settings
-        deadline = settings.cron_starting_deadline
-        is_cron = hasattr(entry.schedule, "minute") or hasattr(entry.schedule, "expression")
-        return Policy(
-            catch_up=getattr(entry, "catch_up", None) or settings.catch_up,
-            window=int(settings.catch_up_window * SECOND),
-            grace=int(deadline * SECOND) if is_cron and deadline is not None else None,
-            tolerance=int(2 * settings.lease * SECOND),
-        )
-
 
 def _check_fingerprint(name: str, timetable: Timetable | Opaque) -> None:
     # A timetable may be the user's own; one that Redis cannot take would stop all the others.
     # Ours are not asked: that costs more than all the rest here.
-    if type(timetable) not in OURS and not is_storable(timetable.fingerprint):
+    if type(timetable) not in KINDS and not is_storable(timetable.fingerprint):
         raise EntryError(name, "the fingerprint of its timetable must be a text")
 
 
 def _signs(entry: RedlockEntry) -> tuple[Any, ...]:
     schedule = getattr(entry, "schedule", None)
-    shown = (getattr(entry, "task", None), getattr(entry, "catch_up", None), id(schedule))
+    shown = (getattr(entry, "task", None), said_by(entry), id(schedule))
     return *shown, dict(getattr(schedule, "__dict__", {}))
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from celery_redlock_beat.errors import SettingError
+from celery_redlock_beat.errors import ConfigurationError, SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,14 +19,17 @@ LONGEST = 10 * 365.25 * 86400  # ten years: more is a wrong unit
 SHORTEST_POLL = 0.01  # a pass asks Redis: more often would spin
 
 
-def checked(key: str, value: object, parse: Callable[[object], Any]) -> Any:
-    """Return a setting's value as its parser takes it; raise ``SettingError`` with its key."""
+def checked(
+    key: str,
+    value: object,
+    parse: Callable[[object], Any],
+    error: type[ConfigurationError] = SettingError,
+) -> Any:
+    """Return a value as its parser takes it; raise an error that names its key."""
     try:
         return parse(value)
     except ValueError as problem:
-        raise SettingError(
-            f"{key} = {_shown(value, secret=parse is parse_url)} {problem}"
-        ) from None
+        raise error(f"{key} = {_shown(value, secret=parse is parse_url)} {problem}") from None
 
 
 def parse_url(value: object) -> str | None:
@@ -74,11 +77,65 @@ def parse_poll(value: object) -> float:
     return seconds
 
 
+def parse_shift(value: object) -> float:
+    """Take seconds as a number, or a timedelta, forward or back, of no more than ten years."""
+    if isinstance(value, timedelta) and value < timedelta(0):
+        return -parse_seconds(-value)
+    if isinstance(value, int | float) and value < 0:
+        return -parse_seconds(-value)
+    return parse_seconds(value)
+
+
+def parse_count(value: object) -> int:
+    """Take a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("is no number of times: give a whole number, as 3")  # noqa: TRY004
+    if value < 1:
+        raise ValueError("is too few: give a whole number of at least 1")
+    return value
+
+
+def parse_instant(value: object) -> datetime:
+    """Take a datetime, or its ISO 8601 text, with or without an offset."""
+    if isinstance(value, str) and len(value) > len("2026-12-31"):
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError:
+            pass
+    if isinstance(value, datetime):
+        return value
+    raise ValueError(
+        "is no instant: give a datetime, or a text such as '2026-12-31T18:00' or "
+        "'2026-12-31T18:00+01:00', with the time of day"
+    )
+
+
+def parse_text(value: object) -> str:
+    """Take any text."""
+    if isinstance(value, str):
+        return value
+    raise ValueError("is no text: write one in quotes")
+
+
+def parse_tags(value: object) -> tuple[str, ...]:
+    """Take a list of texts."""
+    if isinstance(value, list | tuple | set | frozenset) and all(
+        isinstance(each, str) and each for each in value
+    ):
+        return tuple(sorted(set(value)))
+    raise ValueError("is no list of texts: write one such as ['billing', 'nightly']")
+
+
 def parse_flag(value: object) -> bool:
     """Take True or False, and nothing that only looks like one of them."""
     if isinstance(value, bool):
         return value
     raise ValueError("is neither True nor False: write one of them, without quotes")
+
+
+def optional(parse: Callable[[object], Any]) -> Callable[[object], Any]:
+    """Return the parser that also takes ``None``."""
+    return lambda value: None if value is None else parse(value)
 
 
 def one_of(*allowed: str) -> Callable[[object], str]:

@@ -16,6 +16,8 @@ from celery_redlock_beat.setting_values import (
     checked,
     mask,
     one_of,
+    optional,
+    parse_count,
     parse_flag,
     parse_namespace,
     parse_poll,
@@ -23,7 +25,7 @@ from celery_redlock_beat.setting_values import (
     parse_some_seconds,
     parse_url,
 )
-from celery_redlock_beat.ticks import CATCH_UP
+from celery_redlock_beat.ticks import CATCH_UP, COUNT_LIMIT, DST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,6 +44,11 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "hold_down": parse_some_seconds,
     "catch_up": one_of(*CATCH_UP),
     "catch_up_window": parse_some_seconds,
+    "catch_up_limit": parse_count,
+    "misfire_grace_time": optional(parse_seconds),
+    "jitter": parse_seconds,
+    "dst": one_of(*DST),
+    "expires": optional(one_of("next")),
     "strict": parse_flag,
 }
 
@@ -52,6 +59,8 @@ _told_nameless: WeakSet[Any] = WeakSet()
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
     """The settings named ``redlock_beat_<field>``; durations are seconds.
+
+    From ``catch_up`` to ``expires`` they hold for entries that do not say otherwise.
 
     ``cron_starting_deadline`` is Celery's own ``beat_cron_starting_deadline``. Values that cannot
     work together raise ``SettingError``.
@@ -66,6 +75,11 @@ class Settings:
     hold_down: float = 3.0
     catch_up: Literal["latest", "all", "none"] = "latest"
     catch_up_window: float = 86400.0
+    catch_up_limit: int = COUNT_LIMIT
+    misfire_grace_time: float | None = None
+    jitter: float = 0.0
+    dst: Literal["celery", "real"] = "celery"
+    expires: Literal["next"] | None = None
     strict: bool = False
     cron_starting_deadline: float | None = None
 

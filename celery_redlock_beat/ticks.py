@@ -23,6 +23,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COUNT_LIMIT = 10_000
 LONGEST_SHOWN = 200
 CATCH_UP = ("latest", "all", "none")
+DST = ("celery", "real")
 
 
 def to_micros(moment: datetime) -> Micros:
@@ -111,8 +112,9 @@ def skipped(reason: Reason) -> Outcome:
 class Event:
     """What observers are told: the outcome of one tick, as the node that settled it knows it.
 
-    ``lateness`` is the time from the tick to its outcome, ``passed_over`` how many earlier ticks
-    were skipped with it, by reason; ``detail`` says more where there is more to say.
+    ``lateness`` is the time from when the tick was due, jitter included, to its outcome;
+    ``passed_over`` how many earlier ticks were skipped with it, by reason: exactly, or at least;
+    ``detail`` says more where there is more to say.
     """
 
     tick: Tick
@@ -123,6 +125,7 @@ class Event:
     lateness: Micros
     passed_over: Mapping[Reason, int]
     detail: str = ""
+    passed_over_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,9 @@ class Timetable(Protocol):
     @property
     def fingerprint(self) -> str:
         """A short text that changes exactly when the set of instants does."""
+
+    def __hash__(self) -> int:
+        """Hash it by value."""
 
     def next_after(self, moment: Micros) -> Micros | None:
         """Return the first instant later than ``moment``, or ``None`` if there is none."""

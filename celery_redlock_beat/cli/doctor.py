@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from celery_redlock_beat.diagnostics import Finding, Report, Severity, examine, many
+from celery_redlock_beat.cli._findings import lines_of
+from celery_redlock_beat.diagnostics import Report, Severity, examine, many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from celery import Celery
 
-COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.HINT: "cyan"}
 EXIT_CODES = {Severity.ERROR: 2, Severity.WARNING: 1}
-INDENT = " " * 9
 
 
 @click.command()
@@ -32,7 +30,7 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
     """
     report = examine(app_of(ctx))
     if as_json:
-        ctx.obj.echo(json.dumps(_as_dict(report), indent=2))
+        ctx.obj.echo(json.dumps(as_dict(report), indent=2))
     else:
         for line in _lines(report, plain=ctx.obj.no_color):
             ctx.obj.echo(line)
@@ -42,10 +40,14 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
 def app_of(ctx: click.Context) -> Celery:
     """Return the app that ``celery -A`` was given; without one, end with what to type."""
     app: Celery = ctx.obj.app
-    given = ctx.find_root().params.get("app")
-    if given is None and not (app.conf.get("redlock_beat_url") or app.conf.broker_url):
+    if not (is_app_given(ctx) or app.conf.get("redlock_beat_url") or app.conf.broker_url):
         raise click.UsageError(f"there is no app: write celery -A proj redlock {ctx.info_name}")
     return app
+
+
+def is_app_given(ctx: click.Context) -> bool:
+    """Answer whether ``celery`` was given an app with ``-A``."""
+    return ctx.find_root().params.get("app") is not None
 
 
 def exit_code(report: Report) -> int:
@@ -53,7 +55,8 @@ def exit_code(report: Report) -> int:
     return max((EXIT_CODES.get(each.severity, 0) for each in report.findings), default=0)
 
 
-def _as_dict(report: Report) -> dict[str, object]:
+def as_dict(report: Report) -> dict[str, object]:
+    """Return a report as ``--json`` prints it."""
     return {
         "facts": dict(report.facts),
         "findings": [asdict(finding) for finding in report.findings],
@@ -66,33 +69,9 @@ def _lines(report: Report, *, plain: bool) -> Iterator[str]:
         yield f"{name:<8} {value}"
     for finding in report.findings:
         yield ""
-        yield from _told(finding, plain=plain)
+        yield from lines_of(finding, plain=plain)
     yield ""
     if not report.findings:
         yield "Nothing is wrong."
         return
     yield ", ".join(many(report.count(each), each, f"{each}s") for each in Severity)
-
-
-def _told(finding: Finding, *, plain: bool) -> Iterator[str]:
-    severity = f"{finding.severity:<8}"
-    if not plain:
-        severity = click.style(severity, fg=COLOURS[finding.severity], bold=True)
-    yield f"{severity} {finding.name}: {finding.subject}"
-    yield from _wrapped(finding.meaning)
-    for example in finding.examples:
-        yield f"{INDENT}  - {example}"
-    if finding.examples and finding.count > len(finding.examples):
-        yield f"{INDENT}  - and {finding.count - len(finding.examples):,} more"
-    yield f"{INDENT}→ {finding.advice}"  # on one line: it may hold a command to copy
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width=100,
-        initial_indent=INDENT,
-        subsequent_indent=INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

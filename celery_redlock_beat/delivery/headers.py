@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Any
 from celery import current_task
 
 from celery_redlock_beat.copies import shallow_copy
+from celery_redlock_beat.lateness import NONE_PASSED_OVER
+from celery_redlock_beat.ticks import to_datetime
 
 if TYPE_CHECKING:
     from celery.beat import ScheduleEntry
 
+    from celery_redlock_beat.lateness import PassedOver
     from celery_redlock_beat.ledger import Grant
-    from celery_redlock_beat.ticks import Tick
+    from celery_redlock_beat.ticks import Micros, Tick
 
 TICK = "redlock_tick"
 ENTRY = "redlock_entry"
 FENCE = "redlock_fence"
 ATTEMPT = "redlock_attempt"
 PASSED_OVER = "redlock_passed_over"
+PASSED_OVER_EXACT = "redlock_passed_over_exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ class CurrentTick:
     """The tick that a running task was sent for.
 
     ``fence`` rises with every grant; ``attempt`` counts the grants of this tick from 1;
-    ``passed_over`` is how many earlier ticks were skipped in its favour.
+    ``passed_over`` is how many earlier ticks were skipped in its favour: exactly, or, where not
+    ``passed_over_exact``, at least.
     """
 
     entry: str
@@ -37,18 +42,25 @@ class CurrentTick:
     fence: int
     attempt: int
     passed_over: int
+    passed_over_exact: bool = True
 
 
 def message_for(
-    entry: ScheduleEntry, grant: Grant, namespace: str, passed_over: int
+    entry: ScheduleEntry,
+    grant: Grant,
+    namespace: str,
+    passed_over: PassedOver = NONE_PASSED_OVER,
+    expires: Micros | None = None,
 ) -> ScheduleEntry:
     """Return a private copy of an entry that carries its tick.
 
     Options, headers and arguments are copies too, as deep as Celery writes into them (its 5.7
-    sets a header in place). A ``task_id`` that the user fixed is kept.
+    sets a header in place). A ``task_id`` and an ``expires`` among the user's options are kept.
     """
     options = dict(entry.options or {})
     options["task_id"] = task_id_of(entry, grant.tick, namespace)
+    if expires is not None:
+        options.setdefault("expires", to_datetime(expires))
     options["headers"] = _headers(options.get("headers"), grant, passed_over)
     copy = shallow_copy(entry)
     copy.options = options
@@ -82,10 +94,11 @@ def current_tick() -> CurrentTick | None:
         fence=int(told.get(FENCE, 0)),
         attempt=int(told.get(ATTEMPT, 0)),
         passed_over=int(told.get(PASSED_OVER, 0)),
+        passed_over_exact=bool(told.get(PASSED_OVER_EXACT, True)),
     )
 
 
-def _headers(given: Any, grant: Grant, passed_over: int) -> dict[str, Any]:
+def _headers(given: Any, grant: Grant, passed_over: PassedOver) -> dict[str, Any]:
     return {
         "periodic_task_name": grant.tick.entry,
         "celery_beat_task": True,
@@ -94,7 +107,8 @@ def _headers(given: Any, grant: Grant, passed_over: int) -> dict[str, Any]:
         ENTRY: grant.tick.entry,
         FENCE: grant.fence,
         ATTEMPT: grant.attempt,
-        PASSED_OVER: passed_over,
+        PASSED_OVER: passed_over.total,
+        PASSED_OVER_EXACT: passed_over.exact,
     }
 
 

@@ -80,6 +80,7 @@ class Ask:
     tick: Tick
     due_at: Micros
     expected: Micros | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

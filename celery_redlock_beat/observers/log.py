@@ -34,6 +34,7 @@ class OutcomeLog:
     def __call__(self, event: Event) -> None:
         """Log one outcome."""
         passed = ", ".join(f"{number} {reason}" for reason, number in event.passed_over.items())
+        at_least = "" if event.passed_over_exact else "at least "
         logger.log(
             self._level(event),
             "%s (%s): %s %.3f s after its instant, id %s, attempt %d%s%s",
@@ -43,7 +44,7 @@ class OutcomeLog:
             event.lateness / SECOND,
             event.task_id,
             event.attempt,
-            f"; passed over: {passed}" if passed else "",
+            f"; passed over: {at_least}{passed}" if passed else "",
             f"; {event.detail}" if event.detail else "",
         )
 

@@ -36,6 +36,11 @@ def test_wall_clocks_that_are_an_hour_off_or_jump_decide_nothing(redis_server, t
             fast.set(-HOUR)
             trial.go_on(2)
             assert [_hours_off(node) for node in trial.nodes] == [1, -1, 0]
+            for hours in (0, -1, 1):  # all of them at once: back one hour, then forward two
+                for clock in (slow, fast, jumping):
+                    clock.set(hours * HOUR)
+                trial.go_on(2)
+                assert [_hours_off(node) for node in trial.nodes] == 3 * [hours]
             account = trial.conclude()
     assert account.faults == {}
 

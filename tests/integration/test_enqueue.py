@@ -68,7 +68,7 @@ class Stand:
 
     def deliver(self, grant=None, passed=None, **fields):
         grant = grant or self.grant()
-        message = message_for(self.entry(**fields), grant, "shop", 0)
+        message = message_for(self.entry(**fields), grant, "shop")
         return self.delivery.deliver(grant, message, passed or {})
 
     def queued(self, queue="celery"):

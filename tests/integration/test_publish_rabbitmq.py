@@ -53,7 +53,7 @@ class Stand:
 
     def deliver(self, passed=None, **fields):
         fields = {"name": "e", "task": "add", "schedule": timedelta(1), **fields}
-        message = message_for(ScheduleEntry(app=self.app, **fields), GRANT, "shop", 0)
+        message = message_for(ScheduleEntry(app=self.app, **fields), GRANT, "shop")
         return self.delivery.deliver(GRANT, message, passed or {})
 
     def queued(self):

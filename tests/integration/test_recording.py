@@ -22,10 +22,12 @@ from celery_redlock_beat.delivery.enqueue import Enqueue
 from celery_redlock_beat.delivery.headers import CurrentTick, current_tick, message_for
 from celery_redlock_beat.delivery.recording import install, refusal
 from celery_redlock_beat.errors import DeliveryImpossible
+from celery_redlock_beat.lateness import PassedOver
 from celery_redlock_beat.ledger import Closing, Grant
-from celery_redlock_beat.ticks import Tick, to_micros
+from celery_redlock_beat.ticks import Reason, Tick, to_micros
 
 INSTANT = datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=UTC)
+THREE = PassedOver({Reason.SUPERSEDED: 3})
 GRANT = Grant(Tick("report", to_micros(INSTANT)), fence=7, attempt=1, previous=0, deadline=1)
 KOMBU = tuple(map(int, kombu.__version__.split(".")[:2]))
 
@@ -199,7 +201,7 @@ def test_the_users_options_and_the_connections_are_untouched(shared_redis):
     entry = entry_for(app, **options)
     entry.options = options
     with enqueue_of(app, shared_redis) as delivery:
-        delivery.deliver(GRANT, message_for(entry, GRANT, "shop", 0), {})
+        delivery.deliver(GRANT, message_for(entry, GRANT, "shop"), {})
         used = delivery._broker._connection.transport_options
     assert (options, app.conf.broker_transport_options) == before
     # Not Celery's retry policy, which kombu would write into them.
@@ -308,7 +310,7 @@ def test_a_real_worker_executes_it_and_knows_its_tick(shared_redis, protocol, pr
     def add(_x, _y):
         return repr(current_tick())
 
-    message = message_for(entry_for(app, queue="cats", routing_key="cat.x"), GRANT, "shop", 3)
+    message = message_for(entry_for(app, queue="cats", routing_key="cat.x"), GRANT, "shop", THREE)
     with start_worker(app, perform_ping_check=False, pool="solo", queues=["cats"]):
         push_recorded(app, shared_redis, message)
         result = app.AsyncResult(GRANT.tick.task_id("shop")).get(timeout=20)

@@ -3,7 +3,7 @@
 import pytest
 
 from celery_redlock_beat.due import CHUNK, FAULT_PAUSE, DueQueue
-from celery_redlock_beat.lateness import Policy, Slot
+from celery_redlock_beat.lateness import PassedOver, Policy, Slot
 from celery_redlock_beat.ticks import SECOND, Count, Reason
 from celery_redlock_beat.timetables.interval import Interval
 from celery_redlock_beat.timetables.opaque import Opaque
@@ -179,9 +179,10 @@ def test_what_was_due_before_the_entry_was_known_is_refused():
 def test_what_was_passed_over_is_counted_by_reason():
     old = slot(cursor=T0 - 10 * SECOND, since=T0)
     passed = old.passed_over(T0 - 10 * SECOND, T0 + 5 * SECOND)
-    assert passed == {Reason.BEFORE_REGISTRATION: 9, Reason.SUPERSEDED: 5}
-    assert slot(catch_up="all").passed_over(T0, T0 + 5 * SECOND) == {Reason.WINDOW: 4}
-    assert slot().passed_over(T0, T0 + SECOND) == {}
+    assert passed == PassedOver({Reason.BEFORE_REGISTRATION: 9, Reason.SUPERSEDED: 5})
+    assert passed.total == 14
+    assert slot(catch_up="all").passed_over(T0, T0 + 5 * SECOND).counts == {Reason.WINDOW: 4}
+    assert slot().passed_over(T0, T0 + SECOND) == PassedOver()
 
 
 class AlwaysDue:

@@ -10,10 +10,12 @@ from celery import Celery
 from celery.beat import ScheduleEntry, Scheduler
 
 from celery_redlock_beat.delivery.headers import CurrentTick, current_tick, message_for
+from celery_redlock_beat.lateness import PassedOver
 from celery_redlock_beat.ledger import Grant
-from celery_redlock_beat.ticks import Tick, to_micros
+from celery_redlock_beat.ticks import Reason, Tick, to_micros
 
 INSTANT = datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=UTC)
+THREE = PassedOver({Reason.SUPERSEDED: 3})
 GRANT = Grant(Tick("report", to_micros(INSTANT)), fence=7, attempt=2, previous=0, deadline=1)
 TOLD = CurrentTick("report", INSTANT, fence=7, attempt=2, passed_over=3)
 
@@ -38,7 +40,7 @@ def entry_for(app, kind=ScheduleEntry, **fields):
 
 
 def test_the_message_carries_its_tick(app):
-    message = message_for(entry_for(app), GRANT, "shop", 3)
+    message = message_for(entry_for(app), GRANT, "shop", THREE)
     assert message.options == {
         "task_id": GRANT.tick.task_id("shop"),
         "headers": {
@@ -47,6 +49,7 @@ def test_the_message_carries_its_tick(app):
             "redlock_fence": 7,
             "redlock_attempt": 2,
             "redlock_passed_over": 3,
+            "redlock_passed_over_exact": True,
             "periodic_task_name": "report",
             "celery_beat_task": True,
         },
@@ -55,7 +58,7 @@ def test_the_message_carries_its_tick(app):
 
 def test_a_full_second_keeps_its_microseconds(app):
     grant = Grant(Tick("report", to_micros(INSTANT.replace(microsecond=0))), 1, 1, 0, 0)
-    message = message_for(entry_for(app), grant, "shop", 0)
+    message = message_for(entry_for(app), grant, "shop")
     assert message.options["headers"]["redlock_tick"] == "2024-02-29T12:00:00.000000+00:00"
 
 
@@ -64,7 +67,7 @@ def test_nothing_that_the_user_owns_is_changed(app):
     args, kwargs = [1, [2]], {"a": {"b": 1}}
     entry = entry_for(app, args=args, kwargs=kwargs, options=options)
     before = copy.deepcopy((options, args, kwargs))
-    message = message_for(entry, GRANT, "shop", 0)
+    message = message_for(entry, GRANT, "shop")
     message.options["headers"]["celery_beat_task"] = "changed"
     message.options["x"] = message.kwargs["x"] = 1
     message.args.append(3)
@@ -76,25 +79,25 @@ def test_nothing_that_the_user_owns_is_changed(app):
 
 def test_the_users_own_headers_travel_but_cannot_pose_as_a_tick(app):
     options = {"headers": {"mine": 1, "redlock_fence": 99, "periodic_task_name": "theirs"}}
-    headers = message_for(entry_for(app, options=options), GRANT, "shop", 0).options["headers"]
+    headers = message_for(entry_for(app, options=options), GRANT, "shop").options["headers"]
     assert headers["mine"] == 1
     assert headers["redlock_fence"] == 7
     assert headers["periodic_task_name"] == "theirs"
 
 
 def test_a_fixed_task_id_is_kept(app):
-    message = message_for(entry_for(app, options={"task_id": "mine"}), GRANT, "shop", 0)
+    message = message_for(entry_for(app, options={"task_id": "mine"}), GRANT, "shop")
     assert message.options["task_id"] == "mine"
 
 
 def test_a_task_id_of_none_is_no_task_id(app):
-    message = message_for(entry_for(app, options={"task_id": None}), GRANT, "shop", 0)
+    message = message_for(entry_for(app, options={"task_id": None}), GRANT, "shop")
     assert message.options["task_id"] == GRANT.tick.task_id("shop")
 
 
 def test_any_subclass_survives_the_copy(app):
     entry = entry_for(app, OwnEntry, colour="red")
-    message = message_for(entry, GRANT, "shop", 0)
+    message = message_for(entry, GRANT, "shop")
     assert type(message) is OwnEntry
     assert message.colour == "red"
     assert message.app is app
@@ -103,7 +106,7 @@ def test_any_subclass_survives_the_copy(app):
 
 @pytest.mark.parametrize("args", [None, (), (1, 2), [1]])
 def test_arguments_of_every_form_survive_the_copy(app, args):
-    assert message_for(entry_for(app, args=args), GRANT, "shop", 0).args == args
+    assert message_for(entry_for(app, args=args), GRANT, "shop").args == args
 
 
 def test_there_is_no_current_tick_outside_of_a_task():
@@ -118,7 +121,7 @@ def test_there_is_no_current_tick_in_a_task_that_was_not_sent_by_beat(app):
 
 def test_an_eager_task_knows_its_tick(app):
     task = app.task(current_tick, name="t", shared=False)
-    options = message_for(entry_for(app), GRANT, "shop", 3).options
+    options = message_for(entry_for(app), GRANT, "shop", THREE).options
     assert task.apply(headers=options["headers"]).get() == TOLD
 
 
@@ -132,7 +135,7 @@ def test_what_a_periodic_task_calls_or_sends_has_no_tick(app):
         return inner(), inner.delay().get(disable_sync_subtasks=False), current_tick()
 
     task = app.task(outer, name="t", shared=False)
-    headers = message_for(entry_for(app), GRANT, "shop", 3).options["headers"]
+    headers = message_for(entry_for(app), GRANT, "shop", THREE).options["headers"]
     assert task.apply(headers=headers).get() == (None, None, TOLD)
 
 
@@ -141,5 +144,5 @@ def test_celerys_own_apply_async_leaves_the_schedule_as_it_was(app):
     options = {"headers": {"mine": 1}}
     entry = entry_for(app, options=options)
     scheduler = Scheduler(app=app, lazy=True)
-    scheduler.apply_async(message_for(entry, GRANT, "shop", 0), advance=False)
+    scheduler.apply_async(message_for(entry, GRANT, "shop"), advance=False)
     assert options == {"headers": {"mine": 1}}

@@ -36,27 +36,27 @@ class Workdays(crontab):
 
 
 def test_ledger_time_decides_and_not_the_wall_clock():
-    table = Opaque(schedule(timedelta(hours=1), app=BERLIN), BERLIN)
+    table = Opaque(schedule(timedelta(hours=1), app=BERLIN), BERLIN.timezone)
     assert table.check(NOW - HOUR, NOW) == (True, NOW + HOUR)
     assert table.check(NOW - HOUR + SECOND, NOW) == (False, NOW + SECOND)
     assert table.check(NOW - 50 * 365 * 24 * HOUR, NOW - 49 * 365 * 24 * HOUR)[0]
 
 
 def test_the_schedule_is_asked_in_the_zone_of_the_app():
-    table = Opaque(Workdays("30", "14", app=BERLIN), BERLIN)
+    table = Opaque(Workdays("30", "14", app=BERLIN), BERLIN.timezone)
     assert table.check(NOW, NOW) == (False, NOW + HOUR // 2)
     assert table.check(NOW, NOW + HOUR)[0]
 
 
 def test_the_last_run_arrives_aware_and_in_the_zone_of_the_app():
     answering = Answering((False, 1))
-    Opaque(answering, BERLIN).check(NOW, NOW)
+    Opaque(answering, BERLIN.timezone).check(NOW, NOW)
     assert answering.asked == [datetime(2026, 6, 19, 12, tzinfo=UTC)]
     assert answering.asked[0].tzinfo == ZoneInfo("Europe/Berlin")
 
 
 def test_a_relative_schedule_is_rounded_to_the_local_day():
-    table = Opaque(schedule(timedelta(days=1), relative=True, app=BERLIN), BERLIN)
+    table = Opaque(schedule(timedelta(days=1), relative=True, app=BERLIN), BERLIN.timezone)
     assert table.check(NOW, NOW) == (False, NOW + 10 * HOUR)
 
 
@@ -99,13 +99,13 @@ def test_an_error_of_the_schedule_is_raised_as_it_is():
 
 def test_the_users_own_nowfun_stays():
     theirs = datetime(2030, 1, 1, tzinfo=UTC)
-    table = Opaque(schedule(timedelta(hours=1), nowfun=lambda: theirs, app=BERLIN), BERLIN)
+    table = Opaque(schedule(timedelta(hours=1), nowfun=lambda: theirs, app=BERLIN), BERLIN.timezone)
     assert table.check(NOW, NOW)[0]
 
 
 def test_asking_leaves_no_nowfun_behind():
     inner = schedule(timedelta(hours=1), app=BERLIN)
-    Opaque(inner, BERLIN).check(NOW, NOW)
+    Opaque(inner, BERLIN.timezone).check(NOW, NOW)
     assert inner.nowfun is None
 
 
@@ -117,7 +117,7 @@ def test_what_a_schedule_notes_on_itself_is_kept():
             self.turn += 1
             return self.turn % 2 == 0, 1
 
-    table = Opaque(Alternating(app=BERLIN), BERLIN)
+    table = Opaque(Alternating(app=BERLIN), BERLIN.timezone)
     assert [table.check(NOW, NOW)[0] for _ in range(4)] == [False, True, False, True]
 
 

@@ -15,11 +15,12 @@ from celery import Celery
 from kombu.utils.imports import symbol_by_name
 
 from celery_redlock_beat import RedlockScheduler
+from celery_redlock_beat.policies import PARSERS
 from celery_redlock_beat.settings import PREFIX, Settings
-from celery_redlock_beat.timetables import timetable_for
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+SCHEDULES = ROOT / "docs" / "schedules.md"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
 RUN = [README, ROOT / "docs" / "quickstart.md"]
@@ -71,8 +72,27 @@ def test_every_entry_of_the_readme_is_one_that_can_be_sent():
     scheduler = RedlockScheduler(app)
     assert not scheduler.roster.faults
     assert found["beat_schedule"].keys() <= scheduler.schedule.keys()
-    for entry in scheduler.schedule.values():
-        assert timetable_for(entry.schedule, app).next_after(0)
+    for slot in scheduler.roster.slots():
+        assert slot.timetable.next_after(0)
+
+
+def test_every_entry_of_the_page_on_schedules_is_one_that_can_be_sent():
+    pytest.importorskip("ephem")
+    (config,) = [each for each in snippets(SCHEDULES) if each.startswith("# celeryconfig.py")]
+    found: dict[str, object] = {}
+    exec(config, found)
+    app = Celery("shop", set_as_current=False)
+    app.conf.update({name: found[name] for name in ("timezone", "beat_schedule")})
+    app.conf.redlock_beat_strict = True
+    app.conf.redlock_beat_url = "redis://localhost:6379/0"
+    scheduler = RedlockScheduler(app)
+    assert found["beat_schedule"].keys() <= {slot.name for slot in scheduler.roster.slots()}
+
+
+def test_every_policy_is_on_the_page_on_schedules():
+    text = SCHEDULES.read_text("utf-8").partition("## Policies")[2]
+    keys = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", text, re.MULTILINE)
+    assert set(re.findall(r"\w+", " ".join(keys))) == PARSERS.keys()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -8,10 +8,19 @@ from celery.schedules import crontab, schedule
 
 from celery_redlock_beat.entries import RedlockEntry
 from celery_redlock_beat.errors import EntryError
+from celery_redlock_beat.lateness import Policy
 from celery_redlock_beat.roster import SLICE, Roster
 from celery_redlock_beat.settings import Settings
 from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.timetables import CeleryCrontab, RealCrontab
 from celery_redlock_beat.timetables.interval import Interval
+
+
+class Known:
+    """A schedule of a user's own."""
+
+    def is_due(self, _last_run_at):
+        return False, 5
 
 
 class Seen:
@@ -62,6 +71,9 @@ def test_what_did_not_change_is_left_alone(seen):
         lambda entry: setattr(entry, "schedule", crontab(minute=3)),
         lambda entry: setattr(entry, "schedule", schedule(5)),
         lambda entry: setattr(entry, "catch_up", "all"),
+        lambda entry: setattr(entry, "jitter", 5),
+        lambda entry: setattr(entry, "enabled", False),
+        lambda entry: setattr(entry, "start", "2026-01-01T00:00"),
         lambda entry: setattr(entry.schedule, "run_every", schedule(5).run_every),
     ],
 )
@@ -165,3 +177,147 @@ def test_the_cron_starting_deadline_is_the_grace_of_crontabs_only():
     seen.roster.compare(entries)
     graces = {slot.name: slot.policy.grace for slot in seen.put}
     assert graces == {"interval": None, "crontab": 30 * SECOND, "string": 30 * SECOND}
+
+
+def test_what_an_entry_says_goes_before_the_settings():
+    seen = Seen(
+        catch_up="none",
+        catch_up_window=60.0,
+        catch_up_limit=7,
+        misfire_grace_time=5.0,
+        jitter=3.0,
+        expires="next",
+        dst="real",
+    )
+    own = {
+        "catch_up": "all",
+        "catch_up_window": 90,
+        "catch_up_limit": 8,
+        "misfire_grace_time": 6,
+        "jitter": 4,
+        "dst": "celery",
+        "max_runs": 2,
+        "run_on_start": True,
+    }
+    entries = {
+        "said": seen.entry("said", every=crontab(), **own),
+        "not said": seen.entry("not said", every=crontab()),
+    }
+    seen.roster.compare(entries)
+    said, not_said = seen.put
+    tolerance = said.policy.tolerance
+    assert said.policy == Policy(
+        "all",
+        90 * SECOND,
+        8,
+        6 * SECOND,
+        tolerance,
+        4 * SECOND,
+        expires=True,
+        max_runs=2,
+        run_on_start=True,
+    )
+    assert not_said.policy == Policy(
+        "none", 60 * SECOND, 7, 5 * SECOND, tolerance, 3 * SECOND, expires=True
+    )
+    assert isinstance(said.timetable, CeleryCrontab)
+    assert isinstance(not_said.timetable, RealCrontab)
+
+
+def test_the_grace_of_an_entry_goes_before_the_starting_deadline_and_that_before_the_setting():
+    seen = Seen(cron_starting_deadline=30.0, misfire_grace_time=20.0)
+    entries = {
+        "interval": seen.entry("interval"),
+        "crontab": seen.entry("crontab", every=crontab()),
+        "own": seen.entry("own", every=crontab(), misfire_grace_time=10),
+    }
+    seen.roster.compare(entries)
+    graces = {slot.name: slot.policy.grace for slot in seen.put}
+    assert graces == {"interval": 20 * SECOND, "crontab": 30 * SECOND, "own": 10 * SECOND}
+
+
+def test_a_disabled_entry_is_put_and_cannot_be_sent(seen):
+    entries = {"a": seen.entry("a", enabled=False), "b": seen.entry("b")}
+    seen.roster.compare(entries)
+    assert [(slot.name, slot.policy.enabled) for slot in seen.put] == [("a", False), ("b", True)]
+    assert seen.roster.entry_of("a") is None
+    assert seen.roster.entry_of("b") is entries["b"]
+    assert seen.roster.faults == {}
+    entries["a"].enabled = True
+    seen.roster.compare(entries)
+    assert seen.roster.entry_of("a") is entries["a"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"every": crontab(), "phase": 5}, "phase shifts intervals"),
+        ({"dst": "real"}, "dst = 'real' is about Celery's crontab"),
+        (
+            {"start": "2026-01-02T00:00", "end": "2026-01-01T00:00"},
+            "never fires",
+        ),
+        ({"run_on_start": True, "start": "2026-01-02T00:00"}, "'run_on_start' sends once"),
+        ({"expires": "next", "options": {"expires": 5}}, "it has 'expires' twice"),
+        ({"every": Known(), "expires": "next"}, "'expires' needs a schedule that tells its next"),
+        ({"every": Known(), "jitter": 5}, "'jitter' needs a schedule that tells its next instant"),
+        ({"every": Known(), "phase": 5}, "phase cannot be used with Known"),
+    ],
+)
+def test_policies_that_cannot_be_together_are_refused_by_name(seen, caplog, fields, problem):
+    entries = {"bad": seen.entry("bad", **fields), "good": seen.entry("good")}
+    seen.roster.compare(entries)
+    assert seen.names() == ["good"]
+    assert "entry 'bad': " in caplog.text
+    assert problem in seen.roster.faults["bad"]
+
+
+def test_the_settings_of_all_entries_do_not_concern_opaque_ones():
+    seen = Seen(jitter=5.0, expires="next")
+    seen.roster.compare({"a": seen.entry("a", every=Known())})
+    assert seen.names() == ["a"]
+    assert seen.roster.faults == {}
+
+
+def test_an_opaque_schedule_stays_what_it_is_until_its_terms_change(seen):
+    entries = {"a": seen.entry("a", every=Known())}
+    seen.roster.compare(entries)
+    seen.roster.must_compare_all = True
+    seen.roster.compare(entries)
+    assert seen.names() == ["a"]
+    entries["a"].end = "2026-01-01T00:00"
+    seen.roster.compare(entries)
+    assert seen.names() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "warning"),
+    [
+        ({"every": "0 9 13 * FRI"}, "is a cron string, and due on days that are in either"),
+        (
+            {"every": crontab("0", "9", day_of_month=13, day_of_week="fri")},
+            "is due only on days that are in both",
+        ),
+        ({"catch_up": "latest", "catch_up_window": 5}, "'catch_up_window' has no effect unless"),
+    ],
+)
+def test_what_may_not_be_meant_is_a_warning_once(seen, caplog, fields, warning):
+    entries = {"a": seen.entry("a", **fields)}
+    for _ in range(3):
+        seen.roster.must_compare_all = True
+        seen.roster.compare(entries)
+    assert seen.names() == ["a"]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert warning in caplog.text
+
+
+def test_a_schedule_that_cannot_even_be_shown_stops_no_other(seen, caplog):
+    class Shy(Known):
+        def __repr__(self):
+            raise RuntimeError("not shown")
+
+    entries = {"shy": seen.entry("shy"), "good": seen.entry("good")}
+    entries["shy"].schedule = Shy()
+    seen.roster.compare(entries)
+    assert "good" in seen.names()
+    assert caplog.records == []

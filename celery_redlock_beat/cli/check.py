@@ -1,0 +1,59 @@
+"""``celery redlock check``: print what is wrong with the schedule; it checks nothing itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from celery_redlock_beat.cli._findings import lines_of
+from celery_redlock_beat.cli.doctor import app_of, as_dict
+from celery_redlock_beat.diagnostics import Severity, many
+from celery_redlock_beat.diagnostics.schedules import ScheduleReport, check_schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@click.command()
+@click.option("--strict", is_flag=True, help="Let warnings fail, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for a program.")
+@click.pass_context
+def check(ctx: click.Context, *, strict: bool, as_json: bool) -> None:
+    """Find bad settings and bad entries; no server is needed.
+
+    For a build. The schedule is loaded as beat loads it, with what add_periodic_task adds, and
+    nothing is sent. The exit code is 0 if all is good, or only warned of, and 1 if something is
+    bad.
+    """
+    report = check_schedule(app_of(ctx))
+    if as_json:
+        ctx.obj.echo(json.dumps({**as_dict(report), "entries": report.entries}, indent=2))
+    else:
+        for line in _lines(report, plain=ctx.obj.no_color):
+            ctx.obj.echo(line)
+    failing = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
+    ctx.exit(int(any(finding.severity in failing for finding in report.findings)))
+
+
+def _lines(report: ScheduleReport, *, plain: bool) -> Iterator[str]:
+    for name, value in report.facts.items():
+        yield f"{name:<8} {value}"
+    for finding in report.findings:
+        yield ""
+        yield from lines_of(finding, plain=plain)
+    yield ""
+    yield _summary(report)
+
+
+def _summary(report: ScheduleReport) -> str:
+    others = report.count(Severity.ERROR) - report.bad_entries
+    if report.entries is None:
+        return f"{many(others, 'error', 'errors')}: the entries were not looked at"
+    parts = [
+        many(report.entries, "entry", "entries"),
+        f"{report.bad_entries:,} bad",
+        many(report.count(Severity.WARNING), "warning", "warnings"),
+    ]
+    return ", ".join([*parts, many(others, "other error", "other errors")] if others else parts)

@@ -1,0 +1,142 @@
+"""The policies of an entry: which keys are ours, and what they may be; it applies none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import tzinfo
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
+
+from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.setting_values import (
+    checked,
+    one_of,
+    parse_count,
+    parse_flag,
+    parse_instant,
+    parse_seconds,
+    parse_shift,
+    parse_some_seconds,
+    parse_tags,
+    parse_text,
+)
+from celery_redlock_beat.ticks import CATCH_UP, DST
+from celery_redlock_beat.timetables.zones import zone_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from datetime import datetime
+
+
+PERIODIC_TASK_KEYS = {"schedule", "task", "args", "kwargs", "options"}
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What an entry says beside its task and its schedule; durations are seconds.
+
+    ``None`` is not said: then the setting ``redlock_beat_<key>`` decides, where there is one.
+    """
+
+    timezone: str | tzinfo | None = None
+    dst: Literal["celery", "real"] | None = None
+    catch_up: Literal["latest", "all", "none"] | None = None
+    catch_up_window: float | None = None
+    catch_up_limit: int | None = None
+    misfire_grace_time: float | None = None
+    jitter: float | None = None
+    phase: float | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    max_runs: int | None = None
+    run_on_start: bool = False
+    enabled: bool = True
+    expires: Literal["next"] | None = None
+    description: str = ""
+    tags: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Policies:
+        """Read what an entry says, by key.
+
+        Raises:
+            ConfigurationError: A value cannot be; the text names its key, and the way out.
+
+        """
+        values = {
+            key: checked(key, said[key], parse, ConfigurationError)
+            for key, parse in PARSERS.items()
+            if said.get(key) is not None
+        }
+        return cls(**values)
+
+
+def policies_of(entry: Any) -> Policies:
+    """Read the policies of an entry of any class: its attributes of these names."""
+    return Policies.of({key: getattr(entry, key, None) for key in PARSERS})
+
+
+def said_by(entry: Any) -> dict[str, Any]:
+    """Return what an entry itself says, and not its class, as it was given."""
+    own = getattr(entry, "__dict__", {})
+    return {key: own[key] for key in PARSERS if key in own}
+
+
+def with_policies(fields: Any) -> Any:
+    """Return fields in which policies that ``add_periodic_task`` put among the options are keys.
+
+    It takes any keyword for an option of the task. What has other keys than its entries have was
+    written by hand.
+    """
+    if not isinstance(fields, Mapping) or fields.keys() != PERIODIC_TASK_KEYS:
+        return fields
+    options = fields["options"] or {}
+    policies = {
+        key: options[key] for key in PARSERS if key in options and not is_option(key, options[key])
+    }
+    rest = {key: value for key, value in options.items() if key not in policies}
+    return {**fields, "options": rest, **policies} if policies else fields
+
+
+def is_option(key: str, value: object) -> bool:
+    """Whether a key is one of Celery's own options, and not the policy of this name."""
+    return key == "expires" and value != "next"
+
+
+def hint_for(key: object, known: Collection[str]) -> str:
+    """Return which key may have been meant, or which there are."""
+    near = get_close_matches(str(key), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+
+
+def _parse_zone(value: object) -> object:
+    if not isinstance(value, str | tzinfo):
+        raise ValueError("is no time zone: write an IANA name as 'Europe/Berlin'")  # noqa: TRY004
+    try:
+        zone_of(value)
+    except ConfigurationError as problem:
+        raise ValueError(f"is no time zone: {problem}") from None
+    return value
+
+
+PARSERS: dict[str, Callable[[object], Any]] = {
+    "timezone": _parse_zone,
+    "dst": one_of(*DST),
+    "catch_up": one_of(*CATCH_UP),
+    "catch_up_window": parse_some_seconds,
+    "catch_up_limit": parse_count,
+    "misfire_grace_time": parse_seconds,
+    "jitter": parse_seconds,
+    "phase": parse_shift,
+    "start": parse_instant,
+    "end": parse_instant,
+    "max_runs": parse_count,
+    "run_on_start": parse_flag,
+    "enabled": parse_flag,
+    "expires": one_of("next"),
+    "description": parse_text,
+    "tags": parse_tags,
+}
+
+assert PARSERS.keys() == {each.name for each in fields(Policies)}  # noqa: S101 - read by nobody else
