@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -39,7 +41,11 @@ def the_same_twice(counter):
 
 
 def test_there_is_no_example_that_is_not_run_here():
-    assert {path.parent.name for path in EXAMPLES.glob("*/*.py")} == {"minimal", "every_worker"}
+    assert {path.parent.name for path in EXAMPLES.glob("*/*.py")} == {
+        "minimal",
+        "every_worker",
+        "policies",
+    }
 
 
 def test_minimal_says_hello_once_per_tick_with_two_beats_and_with_one(example):
@@ -70,3 +76,32 @@ def test_every_worker_sends_and_does_its_share_and_one_may_die(example):
         before = len(count(r"pulse of (\S+)", two))
         wait_until(lambda: len(count(r"pulse of (\S+)", two)) >= before + 2, 20, "two more ticks")
         assert not the_same_twice(count(r"pulse of (\S+)", *workers)), one.log + two.log
+
+
+def test_policies_greet_once_cheer_three_times_and_poll_each_tick_once(example):
+    directory, env = example("policies")
+    said = r"((?:welcome|three cheers|poll), as of \S+)"
+    with ExitStack() as stack:
+        worker = stack.enter_context(WorkerNode(directory, env=env, args=["-P", "solo"]))
+        beats = [stack.enter_context(BeatNode(directory, name, env=env)) for name in ("one", "two")]
+        wait_until(lambda: count("(three cheers)", worker)["three cheers"] == 3, 40, "three cheers")
+        beats[0].stop()
+        stack.enter_context(BeatNode(directory, "three", env=env))
+        before = count("(poll)", worker)["poll"]
+        wait_until(lambda: count("(poll)", worker)["poll"] >= before + 3, 30, "three more polls")
+        assert not the_same_twice(count(said, worker)), worker.log
+        assert count("(welcome|three cheers)", worker) == {"welcome": 1, "three cheers": 3}
+
+
+def test_policies_tell_when_they_are_due_without_a_server(example):
+    directory, _ = example("policies")
+    told = subprocess.run(
+        [sys.executable, "-m", "celery", "-A", "proj", "redlock", "next", "-n", "1"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in ("welcome", "cheers", "poll", "tokyo", "new york", "tidy", "launch"):
+        assert re.search(rf"^{name}$", told.stdout, re.MULTILINE)
+    assert "2030-01-01" in told.stdout
