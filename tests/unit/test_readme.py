@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -147,3 +148,29 @@ def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]
     for page in DOCS:
         assert str(page.relative_to(ROOT / "docs")) in navigation
+
+
+@pytest.mark.parametrize("page", [SCHEDULES, ROOT / "docs" / "time.md"], ids=name_of)
+def test_what_the_commands_are_shown_to_print_is_what_they_print(page, tmp_path):
+    pytest.importorskip("ephem")
+    pytest.importorskip("cron_descriptor")
+    (config,) = [each for each in snippets(SCHEDULES) if each.startswith("# celeryconfig.py")]
+    (tmp_path / "celeryconfig.py").write_text(config, "utf-8")
+    (tmp_path / "proj.py").write_text(
+        "from celery import Celery\n"
+        "app = Celery('shop', broker='redis://localhost:6379/0')\n"
+        "app.config_from_object('celeryconfig')\n"
+    )
+    shown = re.findall(
+        r"^\$ celery (.* redlock .*|redlock .*)\n([^$`]+)", page.read_text("utf-8"), re.MULTILINE
+    )
+    assert shown
+    for command, output in shown:
+        done = subprocess.run(
+            [sys.executable, "-m", "celery", *shlex.split(command)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == output.strip()
