@@ -10,12 +10,30 @@ if TYPE_CHECKING:
     from celery_redlock_beat.lateness import Slot
     from celery_redlock_beat.ticks import Micros, Timetable
 
+FIRST_STRIDE = 1 << 20
+"""About a second, as a power of two: halved again and again, it ends at a microsecond."""
+
 
 def newest_due(slot: Slot, newest: Micros | None, now: Micros) -> Micros | None:
     """Return the newest tick that is due with its jitter, given the newest instant."""
     if newest is None or isinstance(slot.timetable, Opaque) or slot.due_at(newest) <= now:
         return newest
-    return slot.timetable.latest_until(newest - 1)  # which was due before its next one
+    # The one before was due before its next one.
+    return last_between(slot.timetable, slot.cursor, newest - 1)
+
+
+def last_between(timetable: Timetable, after: Micros, until: Micros) -> Micros | None:
+    """Return the last instant that is later than one moment and not later than another.
+
+    Mostly there is none, or one: two steps tell that, while a search takes many.
+    """
+    first = timetable.next_after(after)
+    if first is None or first > until:
+        return None
+    second = timetable.next_after(first)
+    if second is None or second > until:
+        return first
+    return timetable.latest_until(until)
 
 
 def wanted(
@@ -49,21 +67,24 @@ def _floor(slot: Slot, timetable: Timetable, newest: Micros, now: Micros) -> Mic
 def newest_begin(timetable: Timetable, after: Micros, newest: Micros, most: int) -> Micros:
     """Return the earliest instant from ``after`` on with at most so many ticks up to ``newest``.
 
-    Bisecting, and not walking back, since a timetable may be dense here and empty there.
+    It goes back in strides that double while there is room, and then halve: a timetable may be
+    dense here and empty there, and what has been counted is not counted again.
     """
+    begin, room, stride, fits = newest, most, FIRST_STRIDE, True
+    while begin > after and stride:
+        earlier = max(after, begin - stride)
+        number = _count(timetable, earlier, begin, room)
+        if number <= room:
+            begin, room = earlier, room - number
+        else:
+            fits = False
+        stride = stride * 2 if fits else stride // 2
+    return begin
 
-    def fits(begin: Micros) -> bool:
-        for _ in range(most):
-            following = timetable.next_after(begin)
-            if following is None or following >= newest:
-                return True
-            begin = following
-        return False
 
-    if fits(after):
-        return after
-    low, high = after, newest
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+def _count(timetable: Timetable, after: Micros, until: Micros, most: int) -> int:
+    """Count the ticks later than one moment and not later than another; one over is enough."""
+    number, at = 0, timetable.next_after(after)
+    while at is not None and at <= until and number <= most:
+        number, at = number + 1, timetable.next_after(at)
+    return number

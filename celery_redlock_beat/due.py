@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from celery_redlock_beat.backlog import newest_due, wanted
+from celery_redlock_beat.backlog import last_between, newest_due, wanted
 from celery_redlock_beat.ledger import Ask
 from celery_redlock_beat.ticks import COUNT_LIMIT, LATEST, SECOND, Micros, Tick
 from celery_redlock_beat.timetables.opaque import Opaque
@@ -32,10 +32,11 @@ FOREVER: Micros = LATEST
 
 @dataclass(slots=True)
 class _Group:
-    """The entries on one timetable, and the newest tick that it answered."""
+    """The entries on one timetable, and its newest tick, if that is later than ``after``."""
 
     timetable: Timetable | Opaque
     members: dict[str, None] = field(default_factory=dict)
+    after: Micros = 0
     newest: Micros | None = None
 
 
@@ -183,10 +184,12 @@ class DueQueue:
 
     def _look(self, group: _Group, timetable: Timetable, now: Micros) -> Micros:
         """Find a group's newest tick; return the instant at which to look again."""
+        group.after = min(now, *(self._slots[name].cursor for name in group.members))
         group.newest = None
         try:
-            group.newest = timetable.latest_until(now)
-            following = timetable.next_after(now)
+            group.newest = last_between(timetable, group.after, now)
+            known = group.after if group.newest is None else group.newest
+            following = timetable.next_after(known)
         except Exception as exc:  # noqa: BLE001 - a schedule is user code: it must not stop others
             self._fault(list(group.members), exc, now)
             return now + FAULT_PAUSE
@@ -211,7 +214,10 @@ class DueQueue:
         return [Ask(Tick(slot.name, at), slot.due_at(at), limit=limit) for at in instants]
 
     def _newest_due(self, slot: Slot, now: Micros) -> Micros | None:
-        return newest_due(slot, self._groups[slot.timetable].newest, now)
+        group = self._groups[slot.timetable]
+        if slot.cursor < group.after and not isinstance(slot.timetable, Opaque):
+            self._look(group, slot.timetable, now)  # it came later than the others
+        return newest_due(slot, group.newest, now)
 
     def _await_jitter(self, slot: Slot, now: Micros) -> None:
         newest = self._groups[slot.timetable].newest

@@ -65,16 +65,17 @@ class Policies:
 
         """
         values = {
-            key: checked(key, said[key], parse, ConfigurationError)
-            for key, parse in PARSERS.items()
-            if said.get(key) is not None
+            key: checked(key, value, PARSERS[key], ConfigurationError)
+            for key, value in said.items()
+            if value is not None
         }
-        return cls(**values)
+        return cls(**values) if values else NOTHING_SAID
 
 
 def policies_of(entry: Any) -> Policies:
     """Read the policies of an entry of any class: its attributes of these names."""
-    return Policies.of({key: getattr(entry, key, None) for key in PARSERS})
+    said = ((key, getattr(entry, key, None)) for key in PARSERS)
+    return Policies.of({key: value for key, value in said if value is not _DEFAULTS[key]})
 
 
 def said_by(entry: Any) -> dict[str, Any]:
@@ -139,4 +140,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "tags": parse_tags,
 }
 
-assert PARSERS.keys() == {each.name for each in fields(Policies)}  # noqa: S101 - read by nobody else
+NOTHING_SAID = Policies()
+_DEFAULTS = {each.name: each.default for each in fields(Policies)}
+
+assert PARSERS.keys() == _DEFAULTS.keys()  # noqa: S101 - read by nobody else

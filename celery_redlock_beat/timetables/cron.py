@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from celery.schedules import BaseSchedule, schedstate
@@ -79,7 +80,12 @@ def read_cron(expression: str, zone: Zone, name: str = "") -> Cron | Interval:
     said = meaning(expression)
     if isinstance(said, int):
         return Interval(said)
-    return Cron(chosen(said, name), zone.name, zone.tz)
+    return _made(chosen(said, name), zone)
+
+
+@lru_cache(maxsize=4096)
+def _made(expression: str, zone: Zone) -> Cron:
+    return Cron(expression, zone.name, zone.tz)
 
 
 class cron(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery's crontab)

@@ -12,7 +12,7 @@ from celery.schedules import crontab
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.timetables.cron import cron
 from celery_redlock_beat.timetables.cron_expression import meaning
-from celery_redlock_beat.timetables.crontab_fields import CrontabFields
+from celery_redlock_beat.timetables.crontab_fields import WHOLE
 
 
 def both_day_fields_restricted(spec: Any) -> bool:
@@ -22,8 +22,7 @@ def both_day_fields_restricted(spec: Any) -> bool:
     of these, cron strings demand both, too.  What is neither restricts nothing.
     """
     if isinstance(spec, crontab):
-        fields = CrontabFields.of(spec)
-        return not (fields.is_whole("day_of_month") or fields.is_whole("day_of_week"))
+        return all(getattr(spec, each) != WHOLE[each] for each in ("day_of_month", "day_of_week"))
     parts = _fields(spec)
     return bool(parts) and not (parts[-3].startswith("*") or parts[-1].startswith("*"))
 

@@ -79,6 +79,8 @@ def chosen(fields: str, name: str) -> str:
 
 
 def _written(fields: str, write: Callable[[_Hash, str], str]) -> str:
+    if "H" not in fields:
+        return fields
     parts = fields.split()
     names = list(RANGES)[-len(parts) :]
     return " ".join(

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import islice, takewhile
 
 from celery_redlock_beat.ticks import COUNT_LIMIT, SECOND, Count, Micros, to_micros
 from celery_redlock_beat.timetables.zones import DAY, Change, Zone, changes_near
@@ -57,7 +58,17 @@ class Walked(ABC):
 
     def next_after(self, moment: Micros) -> Micros | None:
         """Return the first instant later than ``moment``, or ``None`` if there is none."""
-        return _next_after(self, moment)
+        # By the law of the grid the answer of the minute's beginning holds until that instant has
+        # come, so that all who ask within a minute share one.
+        tick = _next_after(self, moment - moment % MINUTE)
+        return tick if tick is None or tick > moment else _next_after(self, moment)
+
+    def instants(self, after: Micros) -> Iterator[Micros]:
+        """Yield the instants later than ``after``, ascending."""
+        tick = first_after(self, after)
+        while tick is not None:
+            yield tick
+            tick = first_after(self, tick)
 
     def latest_until(self, moment: Micros) -> Micros | None:
         """Return the last instant not later than ``moment``, or ``None`` within 60 years."""
@@ -65,7 +76,8 @@ class Walked(ABC):
 
     def count_between(self, after: Micros, before: Micros) -> Count:
         """Count the instants strictly between two moments: exactly, or up to ``COUNT_LIMIT``."""
-        return _count_between(self, after, before)
+        first, before = self.next_after(after), min(before, CEILING)
+        return Count(0) if first is None or first >= before else _count_from(self, first, before)
 
 
 @lru_cache(maxsize=16_384)
@@ -79,15 +91,10 @@ def _latest_until(table: Walked, moment: Micros) -> Micros | None:
 
 
 @lru_cache(maxsize=4096)
-def _count_between(table: Walked, after: Micros, before: Micros) -> Count:
-    number = 0
-    tick = first_after(table, after)
-    while tick is not None and tick < before:
-        number += 1
-        if number > COUNT_LIMIT:
-            return Count(COUNT_LIMIT, exact=False)
-        tick = first_after(table, tick)
-    return Count(number)
+def _count_from(table: Walked, first: Micros, before: Micros) -> Count:
+    following = takewhile(lambda tick: tick < before, table.instants(first))
+    number = 1 + sum(1 for _ in islice(following, COUNT_LIMIT))
+    return Count(min(number, COUNT_LIMIT), exact=number <= COUNT_LIMIT)
 
 
 def first_after(table: Walked, moment: Micros) -> Micros | None:

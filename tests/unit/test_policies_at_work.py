@@ -15,7 +15,6 @@ from celery_redlock_beat.timetables import (
     Cron,
     Interval,
     RealCrontab,
-    walk,
 )
 from celery_redlock_beat.timetables.zones import zone_of
 from support.fleet import START, Fleet
@@ -155,28 +154,6 @@ class TestCatchUp:
         (message,) = node.delivery.messages
         assert message.options["headers"]["redlock_passed_over"] == 3650 * 86400 - 1
         assert message.options["headers"]["redlock_passed_over_exact"] is True
-
-    @pytest.mark.parametrize("policy", [{}, {"catch_up": "none"}])
-    def test_a_mark_of_ten_years_ago_is_resolved_in_ten_thousand_steps(
-        self, fleet, node, policy, monkeypatch
-    ):
-        table = Cron("* * * * *", "Europe/Berlin")
-        node.put("a", table, **policy)
-        node.run()
-        steps = [0]
-        step = Cron.step
-
-        def counted(self, moment):
-            steps[0] += 1
-            return step(self, moment)
-
-        monkeypatch.setattr(Cron, "step", counted)
-        for cached in (walk._next_after, walk._latest_until, walk._count_between, walk._ticks_in):
-            cached.cache_clear()
-        fleet.advance(3650 * 86400)
-        node.run()
-        assert steps[0] <= 10_000 + 100  # the count, and the search for the newest
-        assert len(node.events) == 1
 
 
 class TestTheNewestOfMany:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from celery_redlock_beat.timetables.recurrence import Recurrence
-from celery_redlock_beat.timetables.rule_calendar import ONE_DAY
-from celery_redlock_beat.timetables.rule_parts import FREQUENCIES, TIMES
-from celery_redlock_beat.timetables.rule_set import RuleSet, micros_of
+from celery_redlock_beat.timetables.rule.instants import RuleSet, micros_of
+from celery_redlock_beat.timetables.rule.parts import FREQUENCIES, TIMES
+from celery_redlock_beat.timetables.rule.periods import ONE_DAY
+from celery_redlock_beat.timetables.rule.recurrence import Recurrence
 from celery_redlock_beat.timetables.wall import instant_showing
 from celery_redlock_beat.timetables.zones import DAY, Zone, zone_of
 
 if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Micros
-    from celery_redlock_beat.timetables.rule_calendar import By
-    from celery_redlock_beat.timetables.rule_parts import Parts, Stamp
-    from celery_redlock_beat.timetables.rule_text import RuleText
+    from celery_redlock_beat.timetables.rule.parts import Parts, Stamp
+    from celery_redlock_beat.timetables.rule.periods import By
+    from celery_redlock_beat.timetables.rule.text import RuleText
 
 _NO_START = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (a local time)
 _DAYS = ("BYWEEKNO", "BYYEARDAY", "BYMONTHDAY", "BYDAY")

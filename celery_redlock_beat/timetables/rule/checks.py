@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from celery_redlock_beat.timetables.rule_parts import FREQUENCIES, TIMES
+from celery_redlock_beat.timetables.rule.parts import FREQUENCIES, TIMES
 
 if TYPE_CHECKING:
-    from celery_redlock_beat.timetables.rule_parts import Parts
+    from celery_redlock_beat.timetables.rule.parts import Parts
 
 _UNFIT = {
     "BYWEEKNO": (FREQUENCIES[1:], "use FREQ=YEARLY"),

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from dateutil import rrule as dateutil
 
-from celery_redlock_beat.timetables.rule_calendar import (
+from celery_redlock_beat.timetables.rule.parts import FREQUENCIES, TIMES
+from celery_redlock_beat.timetables.rule.periods import (
     ONE_DAY,
     By,
     begin_of,
@@ -25,7 +26,6 @@ from celery_redlock_beat.timetables.rule_calendar import (
     on_a_day_of,
     period_of,
 )
-from celery_redlock_beat.timetables.rule_parts import FREQUENCIES, TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,13 +14,11 @@ from celery.schedules import BaseSchedule, schedstate
 
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.ticks import to_micros
-from celery_redlock_beat.timetables.rule_objects import text_of
-from celery_redlock_beat.timetables.rule_spelling import spelt
-from celery_redlock_beat.timetables.rule_table import Rule
-from celery_redlock_beat.timetables.rule_text import complaint, is_rule_text, read
+from celery_redlock_beat.timetables.rule.objects import text_of
+from celery_redlock_beat.timetables.rule.spelling import spelt
+from celery_redlock_beat.timetables.rule.table import Rule
+from celery_redlock_beat.timetables.rule.text import complaint, read
 from celery_redlock_beat.timetables.zones import UTC_ZONE, Zone, zone_of
-
-__all__ = ["Rule", "is_rule_text", "rrule", "rule_of"]
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _NEVER = dt.timedelta(days=36_500)

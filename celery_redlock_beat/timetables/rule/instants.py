@@ -10,19 +10,19 @@ import datetime as dt
 import heapq
 from bisect import bisect_left, bisect_right
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.ticks import Micros, to_datetime, to_micros
-from celery_redlock_beat.timetables.walk import CEILING
+from celery_redlock_beat.timetables.walk import CEILING, FLOOR
 from celery_redlock_beat.timetables.wall import instant_showing
 from celery_redlock_beat.timetables.zones import DAY, Zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from celery_redlock_beat.timetables.recurrence import Recurrence
+    from celery_redlock_beat.timetables.rule.recurrence import Recurrence
 
 _EXCLUDED = 100_000
 _FIRST, _LAST = dt.datetime.min, dt.datetime.max  # noqa: DTZ901 (local times)
@@ -42,6 +42,17 @@ class RuleSet:
     dates: tuple[dt.datetime, ...]
     again: tuple[Micros, ...]
     exdates: frozenset[dt.date | Micros]
+
+    def fires(self) -> bool:
+        """Tell whether there is any instant.
+
+        Raises:
+            ConfigurationError: The exrules leave out all times of a rule.
+
+        """
+        rules = self.rules if self.exrules else ()
+        alone = (replace(self, rules=(rule,), dates=(), again=()) for rule in rules)
+        return [next(each.instants(FLOOR), None) for each in (*alone, self)][-1] is not None
 
     def instants(self, after: Micros) -> Iterator[Micros]:
         """Yield the instants later than ``after``, ascending."""

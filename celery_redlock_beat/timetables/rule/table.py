@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
-from celery_redlock_beat.ticks import COUNT_LIMIT, Count, Micros
-from celery_redlock_beat.timetables.rule_meaning import meaning
-from celery_redlock_beat.timetables.rule_spelling import spelling
-from celery_redlock_beat.timetables.rule_text import complaint, read
-from celery_redlock_beat.timetables.walk import CEILING, FLOOR, Walked
+from celery_redlock_beat.timetables.rule.meaning import meaning
+from celery_redlock_beat.timetables.rule.spelling import spelling
+from celery_redlock_beat.timetables.rule.text import complaint, read
+from celery_redlock_beat.timetables.walk import FLOOR, Walked
 from celery_redlock_beat.timetables.zones import Change, Zone, zone_of
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterator
 
-    from celery_redlock_beat.timetables.rule_set import RuleSet
+    from celery_redlock_beat.ticks import Micros
+    from celery_redlock_beat.timetables.rule.instants import RuleSet
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Rule(Walked):
     def __post_init__(self) -> None:
         place = zone_of(self.zone) if self.tz is None else Zone(self.zone, self.tz)
         rules = meaning(read(self.text), place)
-        if next(rules.instants(FLOOR), None) is None:
+        if not rules.fires():
             raise complaint(
                 self.text,
                 "it never fires, as its parts and dates leave no time over; correct one of them, "
@@ -72,14 +70,3 @@ class Rule(Walked):
     def instants(self, after: Micros) -> Iterator[Micros]:
         """Yield the instants later than ``after``, ascending."""
         return self._set.instants(max(after, FLOOR))
-
-    def count_between(self, after: Micros, before: Micros) -> Count:
-        """Count the instants strictly between two moments: exactly, or up to ``COUNT_LIMIT``."""
-        return _count_between(self, after, min(before, CEILING))
-
-
-@lru_cache(maxsize=4096)
-def _count_between(table: Rule, after: Micros, before: Micros) -> Count:
-    ticks = takewhile(lambda tick: tick < before, table.instants(after))
-    number = sum(1 for _ in islice(ticks, COUNT_LIMIT + 1))
-    return Count(min(number, COUNT_LIMIT), exact=number <= COUNT_LIMIT)

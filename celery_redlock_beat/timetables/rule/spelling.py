@@ -6,14 +6,14 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.ticks import to_datetime
-from celery_redlock_beat.timetables.rule_parts import NUMBERS, WEEKDAYS
+from celery_redlock_beat.timetables.rule.parts import NUMBERS, WEEKDAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from celery_redlock_beat.ticks import Micros
-    from celery_redlock_beat.timetables.recurrence import Recurrence
-    from celery_redlock_beat.timetables.rule_set import RuleSet
+    from celery_redlock_beat.timetables.rule.instants import RuleSet
+    from celery_redlock_beat.timetables.rule.recurrence import Recurrence
 
 
 def spelling(rules: RuleSet) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dateutil import rrule as dateutil
 
 from celery_redlock_beat.ticks import to_micros
-from celery_redlock_beat.timetables.rule_spelling import spelt
+from celery_redlock_beat.timetables.rule.spelling import spelt
 from celery_redlock_beat.timetables.zones import UTC_ZONE, Zone, zone_of
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def text_of(spec: object) -> tuple[str, Zone | None] | None:
     elif type(spec) is not dateutil.rrule:
         return None
     starts = [rule._dtstart for rule in chain(*rules.values())]  # noqa: SLF001 (see above)
-    aware = [each.tzinfo for each in chain(starts, *dates.values()) if each.tzinfo is not None]
-    zone = _zone(aware[0]) if aware else None
+    zones = (_zone(each.tzinfo) for each in chain(starts, *dates.values()) if each.tzinfo)
+    zone = next(zones, None)
     return " ".join(_lines(rules, dates, zone)), zone
 
 
