@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
@@ -14,6 +15,7 @@ from celery_redlock_beat.ticks import SECOND, Micros, to_datetime
 DAY: Micros = 86_400 * SECOND
 NEARBY_DAYS = 4
 _PROBE: Micros = DAY // 2
+_DATEUTIL_FILE = re.compile(r"tzfile\('(?:.*/zoneinfo/)?(?P<name>[^']+)'\)")
 _SAME_AS_UTC = {"UTC", "UCT", "Universal", "Zulu", "Etc/UTC", "Etc/UCT", "Etc/Zulu"}
 
 
@@ -57,15 +59,22 @@ def zone_of(place: str | dt.tzinfo) -> Zone:
     if isinstance(place, dt.timezone):
         offset = place.utcoffset(None)
         return Zone(str(dt.timezone(offset)), place) if offset else UTC_ZONE
-    # zoneinfo calls its name `key`, pytz `zone`.  A pytz object is no use for wall arithmetic, and
+    # zoneinfo calls its name `key`, pytz `zone`, and dateutil only shows the path of a file.  An
+    # object of pytz is no use for wall arithmetic, one of dateutil answers otherwise in a gap, and
     # some keys name no zone at all (tzlocal's "local"), hence the attempt to load it by name.
-    name = getattr(place, "key", None) or getattr(place, "zone", None)
+    name = getattr(place, "key", None) or getattr(place, "zone", None) or _shown_name(place)
     if isinstance(name, str):
         try:
             return _named(name)
         except ConfigurationError:
             pass
     return Zone(_describe(place), place)
+
+
+def _shown_name(place: dt.tzinfo) -> str | None:
+    shown = repr(place)
+    match = _DATEUTIL_FILE.fullmatch(shown)
+    return match["name"] if match else "UTC" if shown == "tzutc()" else None
 
 
 @lru_cache(maxsize=1024)

@@ -57,6 +57,7 @@ class TestReading:
             "\n    DTSTART:19700101T000000\n\n    RRULE:FREQ=WEEKLY;\n      BYDAY=MO,WE;BYHOUR=9\n",
             "DTSTART:19700101T000000\r\nRRULE:FREQ=WEEKLY;BYDAY=M\r\n O,WE;BYHOUR=9\r\n",
             "RRULE:FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9\nRRULE:FREQ=WEEKLY;BYHOUR=9;BYDAY=MO,WE",
+            "RRULE:FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9;\n  DTSTART:19700101T000000\n",
         ],
     )
     def test_notation_makes_no_other_timetable(self, text):
@@ -219,7 +220,7 @@ class TestRefusals:
         with pytest.raises(ConfigurationError, match=r"never fires|leaves out more than"):
             rrule(text)
 
-    @pytest.mark.parametrize("zone", ["Europe/Berlni", "Mars/Base"])
+    @pytest.mark.parametrize("zone", ["Europe/Berlni", "Mars/Base", ""])
     def test_an_unknown_zone_is_refused(self, zone):
         with pytest.raises(ConfigurationError, match="unknown time zone"):
             rrule("FREQ=DAILY", timezone=zone)
@@ -279,6 +280,10 @@ class TestEnds:
     def test_an_until_in_utc_ends_also_what_a_gap_shifts(self):
         table = Rule("FREQ=MINUTELY;BYMINUTE=0,30;UNTIL=20260329T011500Z", BERLIN)
         assert table.latest_until(at("2026-04-01T00:00")) == at("2026-03-29T01:00")
+
+    def test_an_until_in_the_second_pass_ends_after_all_of_the_first(self):
+        table = Rule("FREQ=HOURLY;BYMINUTE=0,30;UNTIL=20261025T010000Z", BERLIN)
+        assert table.latest_until(at("2026-11-01T00:00")) == at("2026-10-25T00:30")
 
     def test_another_until_is_local_even_beside_a_zone(self):
         text = "DTSTART;TZID=Europe/Berlin:20260101T090000\nRRULE:FREQ=DAILY;UNTIL=20260619T090000"
@@ -388,6 +393,33 @@ class TestWalking:
         following = table.next_after(at("2026-06-19T08:00"))
         assert to_datetime(following) == datetime(2026, 6, 19, 9, tzinfo=UTC) + ahead
 
+    @pytest.mark.parametrize("wkst", ["MO", "TU", "WE", "TH", "FR", "SA", "SU"])
+    def test_weeks_are_counted_from_their_first_day(self, wkst):
+        for day in range(12, 19):
+            text = f"DTSTART:201901{day}T090000\nRRULE:FREQ=WEEKLY;INTERVAL=3;WKST={wkst}"
+            rule = du.rrulestr(f"{text};BYDAY=SU,WE")
+            expected = rule.between(datetime(2026, 1, 1), datetime(2026, 4, 1))
+            table = Rule(f"{text};BYDAY=SU,WE", "UTC")
+            for tick in expected:
+                assert table.next_after(at(tick.isoformat()) - 1) == at(tick.isoformat())
+            assert table.next_after(at("2026-01-01T00:00")) == at(expected[0].isoformat())
+
+    @pytest.mark.parametrize(
+        "parts",
+        [
+            "DAILY;BYMONTHDAY=-1,-31",
+            "DAILY;BYMONTH=2,3;BYMONTHDAY=1,-29",
+            "DAILY;INTERVAL=2;BYDAY=SA,SU",
+            "HOURLY;INTERVAL=12;BYYEARDAY=-1,-366,60",
+            "MINUTELY;INTERVAL=720;BYYEARDAY=1,366;BYDAY=MO,TU,WE",
+            "SECONDLY;INTERVAL=43200;BYMONTHDAY=-30,30;BYMONTH=2,4",
+        ],
+    )
+    def test_the_days_left_out_are_those_of_dateutil(self, parts):
+        text = f"DTSTART:20230101T093000\nRRULE:FREQ={parts}"
+        expected = [each.isoformat()[:16] for each in islice(du.rrulestr(text), 40)]
+        assert first(Rule(text, BERLIN), "2023-01-01T00:00", 40) == expected
+
     def test_a_rare_second_is_found_without_looking_at_all_others(self):
         table = Rule("FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=29;BYHOUR=9;BYMINUTE=30", "UTC")
         assert table.next_after(at("2026-06-19T00:00")) == at("2028-02-29T09:30")
@@ -400,6 +432,11 @@ class TestWalking:
     def test_the_last_working_day_of_a_month_is_picked_by_its_place(self):
         table = Rule("FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1;BYHOUR=18", BERLIN)
         assert [each[:10] for each in first(table)] == ["2026-01-30", "2026-02-27", "2026-03-31"]
+
+    def test_a_place_in_a_first_week_counts_from_the_start_as_in_dateutil(self):
+        table = Rule("DTSTART:20260618T090000\nRRULE:FREQ=WEEKLY;BYDAY=MO,FR;BYSETPOS=1", BERLIN)
+        assert first(table, number=2) == ["2026-06-19T09:00", "2026-06-22T09:00"]
+        assert table.next_after(at("2026-06-19T12:00")) == at("2026-06-22T09:00", BERLIN)
 
     def test_counting_is_exact_up_to_ten_thousand_and_then_at_least(self):
         table = Rule("FREQ=MINUTELY", "UTC")

@@ -6,13 +6,13 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.diagnostics.schedules.plain_cron import MOST_TIMES, clock, joined
-from celery_redlock_beat.timetables.rule_text import read
+from celery_redlock_beat.timetables.rule.text import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from celery_redlock_beat.timetables.rule_parts import Parts, Stamp
-    from celery_redlock_beat.timetables.rule_text import RuleText
+    from celery_redlock_beat.timetables.rule.parts import Parts, Stamp
+    from celery_redlock_beat.timetables.rule.text import RuleText
 
 UNITS = {
     "YEARLY": "year",

@@ -13,13 +13,11 @@ from dateutil import rrule as dateutil
 
 from celery_redlock_beat.ticks import to_micros
 from celery_redlock_beat.timetables.rule.spelling import spelt
-from celery_redlock_beat.timetables.zones import UTC_ZONE, Zone, zone_of
+from celery_redlock_beat.timetables.zones import Zone, zone_of
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterator
-
-_FILE = re.compile(r"tzfile\('(?:.*/zoneinfo/)?(?P<name>[^']+)'\)")
 
 
 def text_of(spec: object) -> tuple[str, Zone | None] | None:
@@ -36,7 +34,7 @@ def text_of(spec: object) -> tuple[str, Zone | None] | None:
     elif type(spec) is not dateutil.rrule:
         return None
     starts = [rule._dtstart for rule in chain(*rules.values())]  # noqa: SLF001 (see above)
-    zones = (_zone(each.tzinfo) for each in chain(starts, *dates.values()) if each.tzinfo)
+    zones = (zone_of(each.tzinfo) for each in chain(starts, *dates.values()) if each.tzinfo)
     zone = next(zones, None)
     return " ".join(_lines(rules, dates, zone)), zone
 
@@ -63,14 +61,6 @@ def _parts(rule: Any) -> str:
 
 
 def _stamp(moment: dt.datetime, zone: Zone | None) -> str:
-    if moment.tzinfo is None or _zone(moment.tzinfo) == zone:
+    if moment.tzinfo is None or zone_of(moment.tzinfo) == zone:
         return spelt(moment.replace(tzinfo=None))
     return spelt(to_micros(moment))
-
-
-def _zone(tz: dt.tzinfo) -> Zone:
-    """Return a zone by its name, which those of dateutil only show with the path of a file."""
-    match = _FILE.fullmatch(repr(tz))
-    if match:
-        return zone_of(match["name"])
-    return UTC_ZONE if repr(tz) == "tzutc()" else zone_of(tz)

@@ -127,6 +127,6 @@ class Recurrence:
         return begin_of(self.freq, first + periods * self.interval, self.wkst)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _counted(rule: Recurrence) -> tuple[dt.datetime, ...]:
     return tuple(islice(rule.endless(rule.start), rule.count))

@@ -137,9 +137,9 @@ def _told(
         start, timezone = _local(start, timezone)
         rule = f"DTSTART:{spelt(start)} {rule}"
     named = read(rule).zone
-    if named is None or timezone is None:
-        return rule, timezone or named
-    if named != "UTC" and zone_of(named) != zone_of(timezone):
+    if timezone is None:
+        return rule, named
+    if named not in (None, "UTC") and zone_of(named) != zone_of(timezone):
         raise complaint(rule, f"its start is in {named}, but timezone={timezone}; leave one out")
     return rule, timezone
 
@@ -151,6 +151,6 @@ def _local(
         raise ConfigurationError(f"dtstart must be a datetime, not {start!r}")
     if not isinstance(start, dt.datetime) or start.tzinfo is None:
         return start, timezone
-    if timezone is not None:
-        start = start.astimezone(zone_of(timezone).tz)
-    return start.replace(tzinfo=None), timezone or start.tzinfo
+    if timezone is None:
+        return start.replace(tzinfo=None), start.tzinfo
+    return start.astimezone(zone_of(timezone).tz).replace(tzinfo=None), timezone

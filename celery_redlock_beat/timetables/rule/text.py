@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 _PROPERTIES = ("DTSTART", "RRULE", "EXRULE", "RDATE", "EXDATE")
 _PROPERTY = rf"(?:{'|'.join(_PROPERTIES)})[:;]"
 _FIRST_WORD = re.compile(rf"\s*(?:{_PROPERTY}|[A-Z]+=)", re.IGNORECASE)
-# Calendar files fold long lines: what follows begins with a blank.  So do lines of indented code.
-_BLANKS = re.compile(rf"(?<=[;,:=])\s+|\r?\n[ \t]+(?!\s*{_PROPERTY})", re.IGNORECASE)
+# Calendar files fold long lines: what follows begins with a blank.  So do lines of indented code,
+# which may also be broken after a comma or the like.
+_BLANKS = re.compile(rf"(?:(?<=[;,:=])\s+|\r?\n[ \t]+)(?!\s*{_PROPERTY})", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
