@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 ATTEND_EVERY: Micros = MAY_MISS // 4
 UNREADABLE_PAUSE: Micros = 30 * SECOND
+SHORTEST_WAIT: Micros = SECOND // 10
+LONGEST_WAIT: Micros = SECOND
 
 
 class Claims:
@@ -69,7 +72,7 @@ class Claims:
                 del self.unregistered[asked.entry]
                 if record is None:
                     continue  # the claim says so
-                self.witness.hear_mark(record.entry, record.mark)
+                self.witness.hear_mark(record.entry, record.mark, record.runs)
                 self.alarms.look_at(record.entry, record.mark, self.clock.now())
                 slot = self.due.get(record.entry)
                 if slot:
@@ -129,7 +132,12 @@ class Claims:
     def _asks(self, room: int) -> tuple[list[Ask], list[Ask]]:
         # Neither may starve the other: each gets one at least.
         due = self.due.asks(self.clock.now(), max(1, room - len(self.orphans)))
-        return self.orphans.asks(max(1, room - len(due))), due
+        orphans = self.orphans.asks(max(1, room - len(due)))
+        return [replace(ask, limit=self._limit(ask.tick.entry)) for ask in orphans], due
+
+    def _limit(self, entry: str) -> int | None:
+        slot = self.due.get(entry)
+        return slot.policy.max_runs if slot else None
 
     def _watch_clock(self, now: Micros) -> None:
         """Look at all marks where the server's clock was set back: they may be ahead of it now."""
@@ -145,7 +153,7 @@ class Claims:
                 self.forgotten.add(name)
                 self.alarms.forgotten(name)
             elif slot:
-                self.unregistered[name] = Registration(name, slot.timetable.fingerprint)
+                self.unregistered[name] = registration_of(slot)
             return
         if answer.verdict is Verdict.UNREADABLE:
             self.alarms.unreadable(name)
@@ -154,10 +162,19 @@ class Claims:
             self.due.defer(name, claimed.now + answer.wait)
         elif answer.verdict is Verdict.PAUSED:
             self.due.defer(name, claimed.now + PAUSED_PAUSE)
+        elif answer.verdict is Verdict.FINISHED:
+            self.due.finish(name)
         else:
             self.due.advance(name, answer.mark)
+            if answer.verdict is Verdict.HELD and answer.mark < answer.tick.at:
+                # An earlier tick stands in the way of this one; it may be settled at any moment.
+                wait = max(SHORTEST_WAIT, min(answer.wait, LONGEST_WAIT))
+                self.due.defer(name, claimed.now + wait)
 
 
 def registration_of(slot: Slot, *, again: bool = False) -> Registration:
-    """Return what makes a slot's entry known to the ledger."""
-    return Registration(slot.name, slot.fingerprint, again=again)
+    """Return what makes a slot's entry known to the ledger; ``again``: it was removed meanwhile."""
+    starts = slot.policy.run_on_start and slot.policy.enabled
+    return Registration(
+        slot.name, slot.fingerprint, again=again, run_on_start=starts, once=slot.is_once
+    )

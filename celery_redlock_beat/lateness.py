@@ -94,7 +94,9 @@ class Slot:
     @property
     def fingerprint(self) -> str:
         """What the ledger knows it by: once that changes, nothing earlier is caught up."""
-        return f"{'' if self.policy.enabled else 'disabled '}{self.timetable.fingerprint}"
+        disabled = "" if self.policy.enabled else "disabled "
+        limit = f"|{self.policy.max_runs} times" if self.policy.max_runs else ""
+        return f"{disabled}{self.timetable.fingerprint}{limit}"
 
     @property
     def is_once(self) -> bool:

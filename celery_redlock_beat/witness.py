@@ -32,6 +32,7 @@ class Witness:
 
     def __init__(self, *, loses_messages: bool) -> None:
         self.marks: dict[str, Micros] = {}
+        self.runs: dict[str, int] = {}
         self.pauses: dict[str, Pause] = {}
         self._loses_messages = loses_messages
         self._settled: dict[Tick, Settlement] = {}
@@ -51,10 +52,10 @@ class Witness:
             self._hear_open(claimed.open)
         self._told_at = claimed.now
 
-    def hear_mark(self, entry: str, mark: Micros) -> None:
-        """Learn a mark from an answer that does not tell which ticks are open."""
+    def hear_mark(self, entry: str, mark: Micros, runs: int = 0) -> None:
+        """Learn a mark and its runs from an answer that does not tell which ticks are open."""
         self._keep_what_is_closed()
-        self._raise(entry, mark)
+        self._raise(entry, mark, runs)
 
     def obey(self, entry: str, mark: Micros) -> None:
         """Believe an operator, who set a mark: the one thing that can lower it."""
@@ -111,13 +112,14 @@ class Witness:
         since, fingerprint = (slot.since, slot.timetable.fingerprint) if slot else (0, "")
         still_open = tuple(self._open.get(entry, ())) if self._open is not None else ()
         closed = mark if still_open else closed
-        return Memory(entry, mark, since, fingerprint, closed, max(0, sure), still_open)
+        runs = self.runs.get(entry, 0)
+        return Memory(entry, mark, since, fingerprint, closed, max(0, sure), still_open, runs)
 
     def _hear_answer(self, answer: Answer) -> None:
         entry = answer.tick.entry
         if answer.verdict in (Verdict.UNREGISTERED, Verdict.UNREADABLE):
             return
-        self._raise(entry, answer.mark)
+        self._raise(entry, answer.mark, answer.runs)
         if answer.pause:
             self.pauses[entry] = answer.pause
         else:
@@ -144,5 +146,7 @@ class Witness:
         oldest = self._told_at - REMEMBERED
         self._settled = {tick: each for tick, each in self._settled.items() if tick.at > oldest}
 
-    def _raise(self, entry: str, mark: Micros) -> None:
-        self.marks[entry] = max(mark, self.marks.get(entry, 0))
+    def _raise(self, entry: str, mark: Micros, runs: int) -> None:
+        # They belong together: so many runs there may be up to this mark.
+        if mark >= self.marks.get(entry, 0):
+            self.marks[entry], self.runs[entry] = mark, runs

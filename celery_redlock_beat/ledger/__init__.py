@@ -35,18 +35,24 @@ class Registration:
     """An entry that a node has, and the fingerprint of its timetable.
 
     ``again`` tells that it was removed or disabled meanwhile. ``run_on_start`` opens one tick at
-    the first registration ever.
+    the first registration ever. ``once`` tells that it has one instant only: also where that has
+    passed it shall be accounted for, as everything that is due.
     """
 
     entry: str
     fingerprint: str
     again: bool = False
     run_on_start: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the ledger holds of an entry: nothing up to ``since`` is caught up."""
+    """What the ledger holds of an entry: nothing up to ``since`` is caught up.
+
+    ``runs`` are the ticks up to ``mark`` that were granted, and not skipped: so many messages there
+    may be at most, in publish delivery not counting one that was sent again.
+    """
 
     entry: str
     mark: Micros
@@ -65,6 +71,7 @@ class Verdict(StrEnum):
     SETTLED = "SETTLED"
     EARLY = "EARLY"
     PAUSED = "PAUSED"
+    FINISHED = "FINISHED"
     UNREGISTERED = "UNREGISTERED"
     UNREADABLE = "UNREADABLE"
 
@@ -74,7 +81,8 @@ class Ask:
     """A tick that a node wants to send.
 
     ``due_at`` is the tick and its jitter. ``expected`` makes the claim a compare-and-set on the
-    mark, for timetables that compute their next instant from the last one.
+    mark, for timetables that compute their next instant from the last one. ``limit`` is how many
+    runs the entry may have at most: its ticks are then granted one after the other.
     """
 
     tick: Tick
@@ -112,7 +120,8 @@ class Pause:
 class Answer:
     """What became of an ask, with the entry's present mark (-1: unregistered, or unreadable).
 
-    ``wait`` is how long the refusal holds, for EARLY and HELD.
+    ``wait`` is how long the refusal holds, for EARLY and HELD. HELD with a mark below the tick
+    tells that an earlier tick of an entry with a limit is still open. ``runs`` are the entry's.
     """
 
     tick: Tick
@@ -121,6 +130,7 @@ class Answer:
     wait: Micros = 0
     grant: Grant | None = None
     pause: Pause | None = None
+    runs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +202,8 @@ class Memory:
     """What a node remembers of an entry, to push after a loss of data.
 
     All ticks up to ``closed`` are settled, but those ``still_open``. Up to ``sure`` all are, and
-    their messages did not leave with what the ledger may have lost last.
+    their messages did not leave with what the ledger may have lost last. ``runs`` is what it was
+    told together with the mark.
     """
 
     entry: str
@@ -202,6 +213,7 @@ class Memory:
     closed: Micros = 0
     sure: Micros = 0
     still_open: tuple[Micros, ...] = ()
+    runs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

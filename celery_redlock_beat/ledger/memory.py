@@ -17,17 +17,13 @@ from celery_redlock_beat.ledger import (
     MAY_MISS,
     MOST_PER_CALL,
     SETTLED_KEPT,
-    Answer,
     Claimed,
     Closing,
-    Grant,
-    Orphan,
     Record,
     Release,
     Settlement,
-    Verdict,
-    wire,
 )
+from celery_redlock_beat.ledger.memory_claim import Asking
 from celery_redlock_beat.ledger.memory_recovery import Push
 from celery_redlock_beat.ledger.memory_server import (
     DAY,
@@ -48,6 +44,7 @@ if TYPE_CHECKING:
         Ask,
         Command,
         Doubt,
+        Grant,
         Recovery,
         Registration,
         Testimony,
@@ -55,8 +52,6 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Micros, Reason
 
 __all__ = ["MemoryLedger", "MemoryServer"]
-
-MOST_NAMED = 32
 
 
 class MemoryLedger:
@@ -105,15 +100,16 @@ class MemoryLedger:
             server.end_leases_of_a_later_clock(now + self._lease + 10 * MINUTE, now)
             for silent in [node for node, at in server.nodes.items() if at <= now - DAY]:
                 del server.nodes[silent]
-            answers = [self._ask(each, now) for each in asks]
+            asking = Asking(server, now, self.node, self._lease)
+            answers = [asking.ask(each) for each in asks]
             free = until(server.open, now)[cursor : cursor + MOST_PER_CALL]
             return Claimed(
                 now,
                 answers,
-                [orphan for tick, since in free if (orphan := self._orphan(tick, since))],
+                [orphan for tick, since in free if (orphan := asking.orphan(tick, since))],
                 0 if len(free) < MOST_PER_CALL else cursor + MOST_PER_CALL,
                 min((ends for ends in server.open.values() if ends > now), default=None),
-                self._named() if len(server.open) <= MOST_NAMED else None,
+                asking.named(),
             )
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
@@ -121,9 +117,11 @@ class MemoryLedger:
         closings = []
         with self._call("settle") as now:
             for each in settlements:
+                held = self._server.grants.get(each.grant.tick)
                 closing = self._server.may_close(each.grant)
                 if closing is Closing.DONE:
                     self._server.close(each, now, self._keep)
+                    self._take_back_run(each, held)
                 closings.append(closing)
         return closings
 
@@ -235,11 +233,10 @@ class MemoryLedger:
         server = self._server
         record = server.marks.get(asked.entry)
         if record is None:
-            record = server.marks[asked.entry] = Mark(now, now, 0, 0, asked.fingerprint)
+            mark = 0 if asked.once else now
+            record = server.marks[asked.entry] = Mark(mark, now, 0, 0, asked.fingerprint)
             if asked.run_on_start:
-                tick = Tick(asked.entry, now)
-                server.grants[tick] = Open(NOBODY, server.next_fence(now), 0, now)
-                server.open[tick] = now
+                self._open_now(asked.entry, record, now)
         elif (
             asked.again
             or server.was_missing(asked.entry, MAY_MISS)
@@ -253,54 +250,14 @@ class MemoryLedger:
             asked.entry, record.mark, record.since, record.fence, record.runs, record.fingerprint
         )
 
-    def _ask(self, asked: Ask, now: Micros) -> Answer:
-        server, tick = self._server, asked.tick
-        held, record = server.grant_of(tick), server.marks.get(tick.entry)
-        if record is None:
-            if held is None:
-                return Answer(tick, Verdict.UNREGISTERED, -1)
-            record = Mark(since=now)
-        if tick.entry in server.paused:
-            pause = wire.pause(tick.entry, server.paused[tick.entry])
-            return Answer(tick, Verdict.PAUSED, record.mark, pause=pause)
-        if asked.due_at > now:
-            return Answer(tick, Verdict.EARLY, record.mark, asked.due_at - now)
-        if held is not None and tick.at > record.mark:
-            record.mark = tick.at
-            server.marks[tick.entry] = record
-        if isinstance(held, Open):
-            return self._ask_open(tick, held, record.mark, now)
-        if tick.at <= record.mark or asked.expected not in (None, record.mark):
-            return Answer(tick, Verdict.SETTLED, record.mark)
-        granted = self._grant(tick, Open(NOBODY, 0, 0, record.mark), now)
-        record.mark, record.fence = tick.at, granted.fence
-        return Answer(tick, Verdict.GRANTED, record.mark, grant=granted)
+    def _take_back_run(self, settlement: Settlement, held: Open | Done | None) -> None:
+        record = self._server.marks.get(settlement.grant.tick.entry)
+        is_skipped = settlement.outcome.text.startswith("skipped:")
+        if record and is_skipped and isinstance(held, Open) and held.attempt == 1:
+            record.runs = max(0, record.runs - 1)
 
-    def _ask_open(self, tick: Tick, held: Open, mark: Micros, now: Micros) -> Answer:
-        deadline = self._server.open.get(tick, 0)
-        if deadline <= now:
-            return Answer(tick, Verdict.GRANTED, mark, grant=self._grant(tick, held, now))
-        if held.owner == self.node:
-            mine = Grant(tick, held.fence, held.attempt, held.previous, deadline, held.waited)
-            return Answer(tick, Verdict.MINE, mark, grant=mine)
-        return Answer(tick, Verdict.HELD, mark, deadline - now)
-
-    def _grant(self, tick: Tick, held: Open, now: Micros) -> Grant:
-        server = self._server
-        fence, attempt, deadline = server.next_fence(now), held.attempt + 1, now + self._lease
-        server.grants[tick] = held._replace(owner=self.node, fence=fence, attempt=attempt)
-        server.open[tick] = deadline
-        return Grant(tick, fence, attempt, held.previous, deadline, held.waited)
-
-    def _named(self) -> dict[Tick, Micros]:
-        held = {tick: self._server.grants.get(tick) for tick in self._server.open}
-        return {
-            tick: grant.previous if isinstance(grant, Open) else tick.at - 1
-            for tick, grant in held.items()
-        }
-
-    def _orphan(self, tick: Tick, free_since: Micros) -> Orphan | None:
-        held = self._server.grant_of(tick)
-        if not isinstance(held, Open) or tick.entry in self._server.paused:
-            return None
-        return Orphan(tick, free_since, held.attempt)
+    def _open_now(self, entry: str, record: Mark, now: Micros) -> None:
+        server, tick = self._server, Tick(entry, now)
+        server.grants[tick] = Open(NOBODY, server.next_fence(now), 0, record.mark)
+        server.open[tick] = now
+        record.mark, record.runs = now, 1

@@ -117,7 +117,7 @@ class Push:
             self.refused.append(entry)
         else:
             before = record.mark if record else 0
-            raised = self._raise(entry, memory.mark, memory.since, memory.fingerprint)
+            raised = self._raise(entry, memory.mark, memory.since, memory.fingerprint, memory.runs)
             known = server.vouched.get(entry, Vouched(0, before, 0, before))
             more = ((memory.closed, memory.still_open),) if memory.still_open else ()
             server.vouched[entry] = Vouched(
@@ -152,7 +152,7 @@ class Push:
                 node, grant.fence, grant.attempt, grant.previous, grant.waited
             )
             server.open[tick] = min(grant.deadline, self.now + self.lease)
-            self._raise(tick.entry, tick.at, 0, "")
+            self._raise(tick.entry, tick.at, 0, "", 0)
 
     def _was_closed_here(self, tick: Tick) -> bool:
         """Tell whether this copy had closed a tick that it has no grant of: by its own mark."""
@@ -168,8 +168,11 @@ class Push:
         server.hold_down = min(server.hold_down, self.now + hold_down)
         return max(0, server.hold_down - self.now)
 
-    def _raise(self, entry: str, mark: Micros, since: Micros, fingerprint: str) -> Mark:
-        record = self.server.marks.setdefault(entry, Mark())
+    def _raise(self, entry: str, mark: Micros, since: Micros, fingerprint: str, runs: int) -> Mark:
+        record, known = self.server.marks.setdefault(entry, Mark()), self.server.vouched.get(entry)
+        # A copy that has the mark has its runs, and knows what was skipped since.
+        if mark > (known.before if known else record.mark):
+            record.runs = max(record.runs, runs)
         record.mark, record.since = max(record.mark, mark), max(record.since, since)
         record.fingerprint = record.fingerprint or fingerprint
         return record

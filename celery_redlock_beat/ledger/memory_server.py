@@ -164,10 +164,10 @@ class MemoryServer(Records):
         return self.fence
 
     def grant_of(self, tick: Tick) -> Open | Done | None:
-        """Return a tick's grant; where the grants were lost, an open tick begins anew."""
+        """Return a tick's grant; where the grants were lost, an open tick had one attempt."""
         if tick in self.grants or tick not in self.open:
             return self.grants.get(tick)
-        return Open(NOBODY, 0, 0, tick.at)
+        return Open(NOBODY, 0, 1, tick.at)
 
     def end_leases_of_a_later_clock(self, farthest: Micros, now: Micros) -> None:
         """End leases that end later than any can: their clock has been set back since."""
@@ -195,8 +195,6 @@ class MemoryServer(Records):
         self._count(outcome, 1)
         for reason, number in settlement.passed.items():
             self._count(f"skipped:{reason}", number)
-        if outcome == "sent" and tick.entry in self.marks:
-            self.marks[tick.entry].runs += 1
         for old, _ in until(self.settled, now)[:SWEPT_PER_CLOSE]:
             self.grants.pop(old, None)
             del self.settled[old]

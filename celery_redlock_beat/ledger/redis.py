@@ -116,8 +116,8 @@ class RedisLedger:
         """Make entries known, and answer their records in the same order; unreadable: ``None``."""
         records: list[Record | None] = []
         for chunk in wire.chunks(registrations, MOST_PER_CALL):
-            fields = [(r.entry, r.fingerprint, int(r.again), int(r.run_on_start)) for r in chunk]
-            (texts,) = self._call("register", [MAY_MISS, *wire.flat(fields)], keys=[self._present])
+            fields = wire.flat(map(wire.known_as, chunk))
+            (texts,) = self._call("register", [MAY_MISS, *fields], keys=[self._present])
             records += [wire.record(r.entry, text) for r, text in zip(chunk, texts, strict=True)]
         return records
 
@@ -128,12 +128,9 @@ class RedisLedger:
 
     def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
         """Ask for at most ``MOST_PER_CALL`` ticks, ascending per entry, and for orphans."""
-        fields = [
-            (a.tick.entry, a.tick.at, a.due_at, "" if a.expected is None else a.expected)
-            for a in asks
-        ]
+        fields = wire.flat(map(wire.asked, asks))
         answers, orphans, next_cursor, deadline, opened = self._call(
-            "claim", [self._lease, cursor, MOST_PER_CALL, *wire.flat(fields)]
+            "claim", [self._lease, cursor, MOST_PER_CALL, *fields]
         )
         return Claimed(
             self._told,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from celery_redlock_beat.ledger import (
@@ -19,7 +20,7 @@ from celery_redlock_beat.ticks import Tick
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from celery_redlock_beat.ledger import Testimony
+    from celery_redlock_beat.ledger import Ask, Memory, Registration, Testimony
     from celery_redlock_beat.ticks import Micros, Reason
 
 T = TypeVar("T")
@@ -35,6 +36,17 @@ def chunks(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
 def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
     """Put the values of all rows into one list."""
     return [value for row in rows for value in row]
+
+
+def known_as(r: Registration) -> tuple[Any, ...]:
+    """Return an entry as it is registered."""
+    return r.entry, r.fingerprint, int(r.again), int(r.run_on_start), int(r.once)
+
+
+def asked(ask: Ask) -> tuple[Any, ...]:
+    """Return what is asked for a tick."""
+    terms = ("" if each is None else each for each in (ask.expected, ask.limit))
+    return ask.tick.entry, ask.tick.at, ask.due_at, *terms
 
 
 def proof(grant: Grant) -> tuple[str, Micros, int]:
@@ -75,14 +87,16 @@ def record(entry: str, told: bytes) -> Record | None:
 
 def answer(tick: Tick, told: list[bytes]) -> Answer:
     """Read the answer to one ask."""
-    verdict, mark, wait, *granted = told
-    if verdict == b"PAUSED":
-        return Answer(tick, Verdict.PAUSED, int(mark), pause=pause(tick.entry, text(granted[0])))
-    grant = None
-    if granted:
-        fence, attempt, previous, deadline, waited = map(int, granted)
-        grant = Grant(tick, fence, attempt, previous, deadline, waited=bool(waited))
-    return Answer(tick, Verdict(text(verdict)), int(mark), int(wait), grant)
+    verdict, mark, wait, runs, *more = told
+    found = Answer(tick, Verdict(text(verdict)), int(mark), int(wait), runs=int(runs))
+    if found.verdict is Verdict.PAUSED:
+        return replace(found, pause=pause(tick.entry, text(more[0])))
+    if not more:
+        return found
+    fence, attempt, previous, deadline, waited = map(int, more)
+    return replace(
+        found, grant=Grant(tick, fence, attempt, previous, deadline, waited=bool(waited))
+    )
 
 
 def pause(entry: str, told: str) -> Pause:
@@ -117,10 +131,14 @@ def orphan(told: list[bytes]) -> Orphan:
     return Orphan(Tick(text(entry), int(tick)), int(free_since), int(attempt))
 
 
+def _more_of(memory: Memory) -> tuple[str, int]:
+    return commas(memory.still_open), memory.runs
+
+
 def rows(testimony: Testimony) -> list[tuple[Any, ...]]:
     """Return a testimony as the rows of a push, marks first."""
     marks = [
-        ("MARK", m.entry, m.mark, m.since, m.closed, m.sure, m.fingerprint, commas(m.still_open))
+        ("MARK", m.entry, m.mark, m.since, m.closed, m.sure, m.fingerprint, *_more_of(m))
         for m in testimony.memories
     ]
     settled = [

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
+from threading import Barrier
 from typing import TYPE_CHECKING, Any, Protocol
 
 from celery_redlock_beat.clock import LedgerClock
@@ -420,19 +422,50 @@ def due_ticks(place: Place, ledger: Ledger, entry: str = "tidy", count: int = 1)
 
 
 def claim(
-    ledger: Ledger, tick: Tick, due_at: Micros | None = None, expected: Micros | None = None
+    ledger: Ledger,
+    tick: Tick,
+    due_at: Micros | None = None,
+    expected: Micros | None = None,
+    limit: int | None = None,
 ) -> Answer:
     """Claim one tick."""
-    (answer,) = ledger.claim([Ask(tick, tick.at if due_at is None else due_at, expected)]).answers
+    ask = Ask(tick, tick.at if due_at is None else due_at, expected, limit)
+    (answer,) = ledger.claim([ask]).answers
     return answer
 
 
-def grant(ledger: Ledger, tick: Tick) -> Grant:
+def grant(ledger: Ledger, tick: Tick, limit: int | None = None) -> Grant:
     """Claim one tick, which must be granted."""
-    answer = claim(ledger, tick)
+    answer = claim(ledger, tick, limit=limit)
     assert answer.verdict is Verdict.GRANTED, answer
     assert answer.grant is not None
     return answer.grant
+
+
+def changes_nothing(place: Place, ask: Callable[[], Answer]) -> Answer:
+    """Return the answer to an ask, which must change no record but heartbeats."""
+    before = _without_heartbeats(place)
+    answer = ask()
+    assert _without_heartbeats(place) == before
+    return answer
+
+
+def _without_heartbeats(place: Place) -> dict[Any, Any]:
+    place.set_heartbeat("-", 0)  # the record is there, whoever asked before
+    records = place.records()
+    return {key: held for key, held in records.items() if "nodes" not in str(key)}
+
+
+def all_at_once(nodes: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
+    """Run ``work(node)`` in a thread for each node, and return what they answered."""
+    start = Barrier(len(nodes))
+
+    def run(node: Any) -> Any:
+        start.wait(LIMIT)
+        return work(node)
+
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        return list(pool.map(run, nodes))
 
 
 def message(tick: Tick, queue: str = QUEUE) -> Command:

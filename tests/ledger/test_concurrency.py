@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 
 from celery_redlock_beat.ledger import MOST_PER_CALL, Ask, Closing, Verdict
-from ledger.places import LIMIT, due_ticks, message, messages
+from ledger.places import LIMIT, all_at_once, due_ticks, message, messages
 
 THREADS = 8
 TICKS = 200
-
-
-def all_at_once(nodes, work):
-    """Run ``work(node)`` in a thread for each node, and return what they answered."""
-    start = Barrier(len(nodes))
-
-    def run(node):
-        start.wait(LIMIT)
-        return work(node)
-
-    with ThreadPoolExecutor(len(nodes)) as pool:
-        return list(pool.map(run, nodes))
 
 
 def test_of_eight_nodes_that_claim_the_same_ticks_each_tick_is_granted_to_one(ledgers):

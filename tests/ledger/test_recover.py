@@ -150,7 +150,7 @@ def test_a_lower_fence_of_the_same_server_starts_a_recovery(ledgers):
     ledgers.pass_time(HOLD_DOWN)
     assert push(first) == Recovery(0)
     assert ledgers.last_fence() == lost.fence
-    assert claim(first, two) == Answer(two, Verdict.SETTLED, two.at)
+    assert claim(first, two) == Answer(two, Verdict.SETTLED, two.at, runs=1)
 
 
 def test_the_fence_rises_to_the_highest_that_any_node_has_seen(ledgers, a, b):
@@ -272,7 +272,7 @@ def test_an_open_tick_is_finished_even_if_the_grants_were_lost(ledgers):
     ledgers.set_lease(tick, ledgers.now())
     (orphan,) = second.claim([]).orphans
     taken = grant(second, orphan.tick)
-    assert (taken.tick, taken.attempt, taken.previous) == (tick, 1, tick.at)
+    assert (taken.tick, taken.attempt, taken.previous) == (tick, 2, tick.at)
     assert second.settle([Settlement(taken, SENT)]) == [Closing.DONE]
     assert second.claim([]).orphans == []
 

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
-from celery_redlock_beat.ledger import MAY_MISS, Memory, Orphan, Registration, Verdict
-from celery_redlock_beat.ticks import Tick
-from ledger.places import MINUTE, MOMENT, claim, due_ticks, grant, join, push, register
+from celery_redlock_beat.ledger import (
+    MAY_MISS,
+    Doubt,
+    Memory,
+    Orphan,
+    Recovery,
+    Registration,
+    Settlement,
+    Testimony,
+    Verdict,
+)
+from celery_redlock_beat.ticks import SENT, Reason, Tick, skipped
+from ledger.places import (
+    MINUTE,
+    MOMENT,
+    all_at_once,
+    claim,
+    due_ticks,
+    grant,
+    join,
+    push,
+    register,
+)
 
 
 def test_an_unknown_entry_begins_now_and_owes_nothing_of_the_past(ledgers, a):
@@ -79,6 +99,124 @@ def test_run_on_start_of_a_known_entry_opens_nothing(ledgers, a):
     due_ticks(ledgers, a, "tidy")
     register(a, "tidy", run_on_start=True)
     assert ledgers.open_ticks() == {}
+
+
+def test_run_on_start_is_one_tick_though_three_nodes_register_at_once(ledgers):
+    nodes = [ledgers.node() for _ in range(3)]
+    records = all_at_once(nodes, lambda node: register(node, "warm up", run_on_start=True))
+    assert len(set(records)) == 1
+    (tick,) = ledgers.open_ticks()
+    assert tick.at == records[0].mark
+    held = [claim(node, tick).grant for node in nodes]
+    assert sum(each is not None for each in held) == 1
+
+
+def test_the_tick_of_run_on_start_is_a_run(ledgers, a):
+    record = register(a, "warm up", run_on_start=True)
+    assert record.runs == 1
+    later = Tick("warm up", record.mark + 1)
+    ledgers.pass_time(1)
+    assert claim(a, later, limit=1).verdict is Verdict.HELD
+    a.settle([Settlement(grant(a, Tick("warm up", record.mark)), SENT)])
+    assert claim(a, later, limit=1).verdict is Verdict.FINISHED
+
+
+def test_run_on_start_happens_again_only_where_all_who_knew_the_entry_are_gone(ledgers, a, b):
+    record = register(a, "warm up", run_on_start=True)
+    ledgers.flush()
+    join(b, [Memory("warm up", record.mark, closed=record.mark, sure=record.mark)])
+    join(a)
+    register(a, "warm up", run_on_start=True)
+    assert ledgers.open_ticks() == {}
+    ledgers.flush()
+    join(a)
+    ledgers.pass_time(1)
+    again = register(a, "warm up", run_on_start=True)
+    assert again.mark > record.mark
+    assert ledgers.open_ticks() == {Tick("warm up", again.mark): again.mark}
+
+
+class TestAnEntryOfOneInstant:
+    """Past or not, what becomes of its one tick is told."""
+
+    def test_is_claimed_once_though_its_instant_had_passed(self, ledgers, a, b):
+        tick = Tick("gala", ledgers.now() - MINUTE)
+        record = register(a, "gala", once=True)
+        assert (record.mark, ledgers.record("gala").mark) == (0, 0)
+        assert tick.at < record.since <= ledgers.now()
+        held = grant(b, tick)
+        assert held.previous == 0
+        b.settle([Settlement(held, skipped(Reason.BEFORE_REGISTRATION))])
+        assert claim(a, tick).verdict is Verdict.SETTLED
+        assert ledgers.totals() == {"skipped:before_registration": 1}
+
+    def test_that_is_known_stays_as_it_is(self, ledgers, a):
+        record = register(a, "gala")
+        assert register(a, "gala", once=True) == record
+        assert register(a, "gala", again=True, once=True).mark == record.mark
+
+    def test_is_over_once_it_was_sent_whatever_is_deployed_or_lost(self, ledgers, a, b):
+        register(a, "gala", "once:1", once=True)
+        tick = Tick("gala", ledgers.now())
+        a.settle([Settlement(grant(a, tick), SENT)])
+        ledgers.restart()
+        for node in (a, b):
+            join(node)
+        for change in ({}, {"again": True}, {"fingerprint": "once:2"}):
+            assert register(b, "gala", **{"fingerprint": "once:1", **change}, once=True)
+            assert claim(b, tick).verdict is Verdict.SETTLED
+        ledgers.flush()
+        join(a, [Memory("gala", tick.at, closed=tick.at, sure=tick.at, runs=1)])
+        join(b)
+        assert register(b, "gala", "once:1", once=True).mark == tick.at
+        assert claim(b, tick).verdict is Verdict.SETTLED
+
+    def test_to_come_is_still_to_come_after_a_loss_of_data(self, ledgers, a):
+        record = register(a, "gala", "once:1", once=True)
+        ledgers.flush()
+        told = a.recover(Testimony([Memory("gala", 0, record.since, "once:1")]))
+        assert told == Recovery(0, lost=["marks", "open", "grants", "paused"])
+        assert register(a, "gala", "once:1", once=True) == record
+        assert claim(a, Tick("gala", ledgers.now())).verdict is Verdict.GRANTED
+
+    def test_that_was_lost_with_all_who_knew_it_is_not_sent_again(self, ledgers, a):
+        tick = Tick("gala", ledgers.now())
+        register(a, "gala", once=True)
+        a.settle([Settlement(grant(a, tick), SENT)])
+        ledgers.flush()
+        join(a)
+        ledgers.pass_time(1)
+        record = register(a, "gala", once=True)
+        assert grant(a, tick).previous == 0
+        assert record.since > tick.at, "so it is skipped as before registration"
+
+    def test_in_doubt_is_its_tick_and_nothing_before_it(self, ledgers, a, b):
+        record = register(a, "gala", once=True)
+        ledgers.pass_time(MOMENT)
+        tick = Tick("gala", ledgers.now())
+        grant(a, tick)
+        ledgers.restart()
+        told = b.recover(Testimony([Memory("gala", tick.at, closed=tick.at)]))
+        assert told.in_doubt == [tick]
+        assert told.doubts == [Doubt("gala", 0, tick.at)]
+        assert b.resolve({told.doubts[0]: [tick.at]}) == []
+        assert push(b) == Recovery(0)
+        ledgers.flush()
+        (doubt,) = b.recover(Testimony([Memory("gala", tick.at, record.since)])).doubts
+        assert doubt == Doubt("gala", record.since, tick.at)
+
+    def test_is_claimed_anew_once_an_operator_sets_its_mark_back(self, ledgers, a):
+        tick = Tick("gala", ledgers.now())
+        register(a, "gala")
+        assert claim(a, tick).verdict is Verdict.SETTLED
+        a.repair({"gala": 0}, "ann@ops", "it had no mark to wait for")
+        join(a, [Memory("gala", 0)])
+        assert grant(a, tick).previous == 0
+        assert ledgers.record("gala").since == 0
+
+    def test_that_runs_on_start_has_its_instant_counted_with_that(self, ledgers, a):
+        record = register(a, "gala", once=True, run_on_start=True)
+        assert grant(a, Tick("gala", record.mark)).previous == 0
 
 
 class TestAnEntryThatWasMissing:

@@ -29,7 +29,8 @@ class Bounds:
     ``delivery`` is enqueue or publish. ``catch_up`` is all (each tick is wanted), latest, or none
     (what is late may not be sent). ``new`` nodes start later. ``hasty`` nodes have a clock that
     runs ahead; ``poison`` is a tick that no broker takes; ``clock_back`` lets a failover meet a
-    server whose clock is one tick behind.
+    server whose clock is one tick behind. ``limit`` is how many messages the entry may have; none
+    where it is 0.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Bounds:
     hasty: bool = False
     poison: bool = False
     clock_back: bool = False
+    limit: int = 0
 
     def left(self) -> tuple[int, ...]:
         allowed = dict(self.faults)

@@ -72,6 +72,7 @@ def losses(world: World, state: State) -> Iterator[Step]:
         yield Step(("a replica has all up to here",), True, state._replace(copy=ledger))
     if state.copy is not None and (spent := spend(state, "failover")):
         lost = spent._replace(ledger=state.copy, copy=None, server=state.server + 1)
+        lost = lost.note(whole=lost.history.whole and keeps(world, ledger, state.copy))
         yield Step(("failover to the replica",), True, lost)
         if world.bounds.clock_back and state.now:
             back = lost._replace(now=state.now - 1).note(due=state.now)
@@ -82,6 +83,7 @@ def losses(world: World, state: State) -> Iterator[Step]:
         and (spent := spend(state, "blind"))
     ):
         lost = spent._replace(ledger=state.copy, copy=None)
+        lost = lost.note(whole=not world.bounds.limit)
         yield Step(("the server comes back with an old snapshot",), True, lost)
     if spent := spend(state, "flush"):
         empty = Ledger(
@@ -91,14 +93,22 @@ def losses(world: World, state: State) -> Iterator[Step]:
             identity=NONE,
             epoch=NONE,
         )
-        yield Step(("FLUSHALL",), True, spent._replace(ledger=empty))
+        lost = spent._replace(ledger=empty).note(whole=not world.bounds.limit)
+        yield Step(("FLUSHALL",), True, lost)
     if spent := spend(state, "lose_key"):
+        spent = spent.note(whole=not world.bounds.limit)
         for key, lose in LOSE.items():
             yield Step(("a key is lost:", key), True, spent._replace(ledger=lose(world, ledger)))
 
 
+def keeps(world: World, ledger: Ledger, copy: Ledger) -> bool:
+    """Whether a copy has all that the ledger knows of an entry with a limit."""
+    known = [(each.mark, each.ticks, each.counted, each.runs) for each in (ledger, copy)]
+    return not world.bounds.limit or known[0] == known[1]
+
+
 def lose_marks(world: World, ledger: Ledger) -> Ledger:
-    ledger = ledger._replace(mark=UNREGISTERED)
+    ledger = ledger._replace(mark=UNREGISTERED, runs=0)
     if not world.rules.identity_beside_marks:
         return ledger
     return ledger._replace(fence=0, identity=NONE, epoch=NONE, recovering=NONE, hold_over=False)
@@ -113,7 +123,7 @@ def lose_open(world: World, ledger: Ledger) -> Ledger:
 def lose_grants(world: World, ledger: Ledger) -> Ledger:
     for tick, grant in enumerate(ledger.ticks, 1):
         if isinstance(grant, Grant):
-            ledger = ledger.put(tick, Grant(NOBODY, 0, 0, tick - 1, grant.over))
+            ledger = ledger.put(tick, Grant(NOBODY, 0, 1, tick - 1, grant.over))
         else:
             ledger = ledger.put(tick, None)
     return ledger._replace(lost=ledger.lost | {"grants"})

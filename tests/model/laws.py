@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 # Judged on the way of a step
 
 
-def sent(state: State, tick: int) -> State:
-    """A message leaves: Once, Clock, and what an operator has forbidden."""
+def sent(world: World, state: State, tick: int) -> State:
+    """A message leaves: Once, Clock, the entry's limit, and what an operator has forbidden."""
     history, before = state.history, state.history.sent[tick - 1]
     if before and tick not in history.excused:
         state = state.breaks("a tick was sent twice")
@@ -22,7 +22,24 @@ def sent(state: State, tick: int) -> State:
     if tick in history.barred:
         state = state.breaks("a tick that a resume passed over was sent")
     count = (*history.sent[: tick - 1], min(before + 1, 2), *history.sent[tick:])
-    return state.note(sent=count)
+    state = state.note(sent=count)
+    if world.bounds.limit and len(out(state) - history.gone) > world.bounds.limit:
+        state = state.breaks("an entry had more messages than it may have")
+    return state
+
+
+def out(state: State) -> set[int]:
+    """Return the ticks whose messages left."""
+    return {tick for tick, number in enumerate(state.history.sent, 1) if number}
+
+
+def finished(world: World, state: State) -> State:
+    """Judge a node's being told that an entry has run as often as it may."""
+    doubtful = {tick for tick, told in enumerate(state.ledger.counted, 1) if told == "doubt"}
+    runs = out(state) | doubtful | state.history.retried
+    if state.history.whole and len(runs) < world.bounds.limit:
+        state = state.breaks("an entry was finished before it had run as often as it may")
+    return state
 
 
 def is_remembered(state: State) -> bool:
@@ -56,7 +73,7 @@ def forgive(world: World, state: State) -> State:
     forgotten = {
         tick for tick in ticks if not any(remembers(node, ledger, tick) for node in state.nodes)
     }
-    excused = {tick for tick in forgotten if history.sent[tick - 1]}
+    excused = gone = forgotten & out(state)
     if world.bounds.delivery == "publish":
         excused |= {tick for tick in ticks if is_asleep_with(state, tick)}
     known = any(
@@ -65,6 +82,7 @@ def forgive(world: World, state: State) -> State:
     return state.note(
         excused=history.excused | excused,
         forgotten=history.forgotten | forgotten,
+        gone=history.gone | gone if world.bounds.limit else frozenset(),
         pause_known=known or ledger.pause[1] == history.paused,
         barred=history.barred - forgotten,
     )
@@ -144,9 +162,17 @@ def is_finished(world: World, state: State) -> bool:
     nobody_has_it = all(node.status == "dead" or not node.has_entry for node in state.nodes)
     return (
         state.now == world.bounds.ticks
-        and (ledger.mark >= state.now or nobody_has_it)
+        and (ledger.mark >= state.now or nobody_has_it or has_run_enough(world, state))
         and ledger.recovering == NONE
         and ledger.floor == NONE
         and ledger.identity == state.server
         and not ledger.open()
     )
+
+
+def has_run_enough(world: World, state: State) -> bool:
+    """Whether an entry has no more runs, or nobody who lives asks for one."""
+    if not world.bounds.limit:
+        return False
+    alive = [node for node in state.nodes if node.status != "dead" and node.has_entry]
+    return state.ledger.runs >= world.bounds.limit or all(node.finished for node in alive)

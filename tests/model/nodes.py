@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from model.states import NONE, UNREGISTERED, Grant, Held, Node, Settled, State
+from model.states import NONE, UNREGISTERED, Grant, Held, Ledger, Node, Settled, State
 from model.verbs import RECOVERING, must_recover
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def asks(world: World, state: State, node: Node) -> list[int]:
     """Return the ticks that a node may ask for: due ones past its cursor, and orphans."""
     bounds, rules, wanted = world.bounds, world.rules, []
     until = min(state.now + bounds.hasty, bounds.ticks)
-    if node.has_entry and until > node.cursor:
+    if node.has_entry and until > node.cursor and not node.finished:
         if bounds.catch_up != "all":
             wanted = [until]
         elif rules.ascending:
@@ -136,11 +136,17 @@ def learn_claim(world: World, state: State, who: int, call: Call, answer: str) -
         cursor = max(node.cursor, mark) if moves else node.cursor
         if not world.rules.cursor_is_answered:
             cursor = max(cursor, call[1])
-        node = node._replace(mark=mark, cursor=cursor)
+        node = hear_runs(node, ledger)._replace(mark=mark, cursor=cursor)
+        node = node._replace(finished=node.finished or answer == "FINISHED")
     node = learn_open(world, node, state)
     if answer in {"GRANTED", "MINE"}:
         node = take(world, node, call[1], state)
     return state.node(who, node)
+
+
+def hear_runs(node: Node, ledger: Ledger) -> Node:
+    """Remember the runs that were told with a mark, as long as that is the highest."""
+    return node._replace(runs=ledger.runs) if ledger.mark >= node.mark else node
 
 
 def learn_open(world: World, node: Node, state: State) -> Node:
@@ -181,7 +187,7 @@ def take(world: World, node: Node, tick: int, state: State) -> Node:
 def learn_record(world: World, state: State, who: int, call: Call, answer: str) -> State:
     node, mark = state.nodes[who], state.ledger.mark
     mark = max(node.mark, mark)
-    node = node._replace(
+    node = hear_runs(node, state.ledger)._replace(
         mark=mark,
         cursor=max(node.cursor, mark),
         told=max(node.told, mark),

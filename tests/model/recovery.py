@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from model.closing import close, name_of
+from model.closing import close_again, name_of
 from model.laws import forgive, untried_but_doubted
 from model.states import NONE, Done, Grant, Held, Ledger, Node, Settled, State
 
@@ -54,6 +54,8 @@ def begin(world: World, state: State, node: Node) -> State:
         state = state._replace(epochs=max(epoch, state.epochs))
     elif ledger.floor == NONE:
         ledger = ledger._replace(floor=floor_of(world, ledger))
+    if world.bounds.limit and ledger.before == NONE:
+        ledger = ledger._replace(before=ledger.floor)
     return state._replace(ledger=ledger)
 
 
@@ -84,6 +86,7 @@ def take_testimony(world: World, state: State, who: int, node: Node) -> State:
         ledger = ledger._replace(fence=max(ledger.fence, node.seen))
     if rules.push_marks:
         mark = node.mark if rules.marks_not_cut else min(node.mark, state.now)
+        ledger = with_runs(world, ledger, node)
         ledger = ledger._replace(mark=max(ledger.mark, mark))
     if rules.push_closed:
         ledger = ledger._replace(vouched=ledger.vouched | closed_by(world, node))
@@ -99,6 +102,14 @@ def take_testimony(world: World, state: State, who: int, node: Node) -> State:
         for held in node.held:
             state = push_held(world, state, name_of(world, who), held)
     return state
+
+
+def with_runs(world: World, ledger: Ledger, node: Node) -> Ledger:
+    """Take the runs that were told with a mark that this copy lacks, if they are more."""
+    is_above = node.mark > ledger.before or not world.rules.runs_of_copy
+    if not world.bounds.limit or not is_above or not world.rules.push_runs:
+        return ledger
+    return ledger._replace(runs=max(ledger.runs, node.runs))
 
 
 def closed_by(world: World, node: Node) -> frozenset[int]:
@@ -131,7 +142,7 @@ def push_settled(world: World, state: State, settled: Settled) -> State:
     if grant is None and held.tick <= state.ledger.floor and world.rules.counted_above_floor:
         kept = Done(held.fence, settled.outcome, held.previous)
         return state._replace(ledger=state.ledger.put(held.tick, kept))
-    return close(world, state, held.tick, held.fence, settled.outcome, held.previous)
+    return close_again(world, state, held, settled.outcome)
 
 
 def push_held(world: World, state: State, name: int, held: Held) -> State:
@@ -163,6 +174,7 @@ def doubtful(world: World, ledger: Ledger) -> list[int]:
 
 def doubt(world: World, state: State, who: int, node: Node) -> Result:
     """Count what a node listed as in doubt; then the recovery ends."""
+    state = begin(world, state, node)
     ledger = state.ledger
     too_soon = ledger.recovering != NONE and not is_ready(world, ledger)
     if world.rules.doubts_of_epoch and (ledger.epoch != node.epoch or too_soon):
@@ -172,7 +184,7 @@ def doubt(world: World, state: State, who: int, node: Node) -> Result:
     for tick in doubtful(world, ledger):
         if tick == node.doubts or (tick < node.doubts and node.has_entry):
             state = untried_but_doubted(state, tick)
-            state = close(world, state, tick, 0, "doubt", tick - 1)
+            state = close_again(world, state, Held(tick, 0, 0, tick - 1), "doubt")
         elif tick < node.doubts:
             state = state.note(accounted=state.history.accounted | {tick})
     ledger = state.ledger._replace(floor=max(ledger.floor, node.doubts))
@@ -188,11 +200,12 @@ def end(world: World, state: State) -> State:
         if tick in state.ledger.vouched and world.rules.closed_wins:
             grant = state.ledger.at(tick)
             state = untried_but_doubted(state, tick)
-            state = close(world, state, tick, grant.fence, "doubt", grant.previous)
+            held = Held(tick, grant.fence, grant.attempt, grant.previous)
+            state = close_again(world, state, held, "doubt")
     ledger = state.ledger
     accounted = {tick for tick in ledger.vouched if not ledger.counted[tick - 1]}
     state = state.note(accounted=state.history.accounted | accounted)
-    ledger = ledger._replace(floor=NONE, vouched=frozenset(), heard=frozenset())
+    ledger = ledger._replace(floor=NONE, before=NONE, vouched=frozenset(), heard=frozenset())
     if ledger.recovering != NONE:
         ledger = ledger._replace(
             recovering=NONE, identity=state.server, hold_over=False, lost=frozenset()

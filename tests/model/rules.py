@@ -37,6 +37,12 @@ class Rules:
     enqueue_looks_at_fence: bool = _rule("enqueue pushes nothing under a stale fence")
     enqueue_looks_at_pause: bool = _rule("enqueue pushes nothing while the entry is paused")
     resume_raises_mark: bool = _rule("resuming raises the mark over what fell due meanwhile")
+    # Runs
+    limit_is_looked_at: bool = _rule("an entry is granted no more runs than it may have")
+    open_is_waited_for: bool = _rule("... nor told that it is over while a tick may be skipped")
+    runs_rise_with_mark: bool = _rule("the runs rise with the mark, not with the settlement")
+    skipped_is_no_run: bool = _rule("what is skipped is no run any more")
+    retried_is_a_run: bool = _rule("... unless an attempt before may have sent it")
     # Nodes
     cursor_is_answered: bool = _rule("the cursor is the mark that was answered, not what was asked")
     ascending: bool = _rule("ticks are asked for in ascending order")
@@ -53,6 +59,8 @@ class Rules:
     one_discovery: bool = _rule("a second node's discovery does not restart a recovery")
     full_hold_down: bool = _rule("a recovery never ends before the hold-down")
     push_marks: bool = _rule("marks are pushed")
+    push_runs: bool = _rule("... and with each the runs that were told with it")
+    runs_of_copy: bool = _rule("... but a copy that has the mark keeps its own")
     push_fence: bool = _rule("the highest fence is pushed")
     push_closed: bool = _rule("what is known closed is pushed")
     closed_above_open: bool = _rule("... also above a tick that is still open")
@@ -72,6 +80,8 @@ class Rules:
     counted_above_floor: bool = _rule("what a copy had closed by its own mark is not counted again")
     reopened_above_floor: bool = _rule("... and not reopened by a pushed grant")
     passed_is_no_doubt: bool = _rule("... but not what a known grant counts as passed over")
+    doubt_is_a_run: bool = _rule("what is in doubt stays a run")
+    closed_is_no_new_run: bool = _rule("what a recovery closes is among the runs already")
     marks_not_cut: bool = _rule("pushed marks are not cut to the server's clock")
 
     def without(self, name: str) -> Rules:

@@ -39,7 +39,8 @@ class Ledger(NamedTuple):
     ``ticks`` and ``counted`` have one place per tick: its grant or None, and the outcome in the
     totals or "". ``floor`` is the mark that the copy had before pushes raised it, while there
     are doubts above it; ``vouched`` are the ticks that pushers know closed. ``lost`` are keys whose
-    sentinel is gone. ``pause`` is a revision and whether the entry is paused.
+    sentinel is gone. ``pause`` is a revision and whether the entry is paused. ``runs`` and
+    ``before``, the mark of the copy before any push, are kept for an entry with a limit only.
     """
 
     mark: int
@@ -56,6 +57,8 @@ class Ledger(NamedTuple):
     beats: frozenset[int] = frozenset()
     pause: tuple[int, bool] = (0, False)
     lost: frozenset[str] = frozenset()
+    runs: int = 0
+    before: int = NONE
 
     def at(self, tick: int) -> Grant | Done | None:
         return self.ticks[tick - 1]
@@ -89,8 +92,9 @@ class Node(NamedTuple):
 
     ``own`` is what it settled since it was last told what is open, ``tried`` what it tried without
     an answer, ``unsettled`` outcomes in hand, ``published`` what it ever published.
-    ``publishing`` is a tick in whose publish it fell asleep. ``uncounted`` and ``start_owed`` are
-    used only where a rule is left out.
+    ``publishing`` is a tick in whose publish it fell asleep. ``runs`` is what it was told with its
+    mark, and ``finished`` whether it heard that the entry has run as often as it may. ``uncounted``
+    and ``start_owed`` are used only where a rule is left out.
 
     Two fields belong to the history, and no node acts on them: ``told`` is the highest mark that
     this process was ever answered, ``knew`` the ticks it ever had reason to believe closed.
@@ -115,6 +119,8 @@ class Node(NamedTuple):
     published: frozenset[Held] = frozenset()
     uncounted: frozenset[int] = frozenset()
     start_owed: bool = False
+    runs: int = 0
+    finished: bool = False
 
 
 class Late(NamedTuple):
@@ -134,7 +140,10 @@ class History(NamedTuple):
     those that were closed before a loss and need no count after it. ``paused`` is the operator's
     last word, the ``revision``-th, and ``pause_known`` whether a loss left anybody who heard it;
     ``barred`` are ticks that a resume passed over, ``promised`` is the tick of run_on_start,
-    ``due`` the highest tick that was ever due. ``broken`` names a law that a step broke.
+    ``due`` the highest tick that was ever due. Of an entry with a limit: ``whole``, whether nothing
+    that the ledger knew was ever lost; ``retried`` are ticks that had more than one attempt, and
+    ``gone`` those whose messages left, and of which nobody could say anything after a loss.
+    ``broken`` names a law that a step broke.
     """
 
     sent: tuple[int, ...]
@@ -147,6 +156,9 @@ class History(NamedTuple):
     barred: frozenset[int] = frozenset()
     promised: int = NONE
     due: int = 0
+    whole: bool = True
+    retried: frozenset[int] = frozenset()
+    gone: frozenset[int] = frozenset()
     broken: str = ""
 
 

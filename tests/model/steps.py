@@ -98,7 +98,7 @@ def publish_steps(world: World, state: State, who: int) -> Iterator[Step]:
         if held.over and world.rules.lease_is_looked_at:
             continue
         if outcome_for(world, state, node, held) == "sent":
-            after = publish(state, who, held.tick)
+            after = publish(world, state, who, held.tick)
             if not must_recover(world, state, node) and is_replaced(ledger, held):
                 after = after.breaks("a node published while another grant is in force")
             yield Step((who, "publishes", held.tick), False, after)
@@ -109,10 +109,10 @@ def is_replaced(ledger: Ledger, held: Held) -> bool:
     return isinstance(grant, Grant) and grant.fence != held.fence
 
 
-def publish(state: State, who: int, tick: int) -> State:
+def publish(world: World, state: State, who: int, tick: int) -> State:
     node = state.nodes[who]
     held = next(held for held in node.held if held.tick == tick)
-    state = sent(state, tick)
+    state = sent(world, state, tick)
     if any(each.tick == tick for each in node.published):
         state = state.breaks("one node published a tick twice")
     node = without(node, tick)._replace(
@@ -128,7 +128,8 @@ def waking(world: World, state: State, who: int) -> Iterator[Step]:
     node = state.nodes[who]
     awake = state.node(who, node._replace(status="up"))
     if node.publishing != NONE:
-        yield Step((who, "wakes and publishes"), False, publish(awake, who, node.publishing))
+        published = publish(world, awake, who, node.publishing)
+        yield Step((who, "wakes and publishes"), False, published)
         return
     yield Step((who, "wakes"), False, awake)
     if any(not held.over for held in node.held):

@@ -50,5 +50,6 @@ def ledger(state: State) -> str:
         elif outcome := state.ledger.counted[tick - 1] or (grant and grant.outcome):
             ticks.append(f"{tick} {outcome}")
     mark = state.ledger.mark if state.ledger.mark >= 0 else "none"
-    running = ", recovering" if state.ledger.recovering >= 0 else ""
+    running = f", runs {state.ledger.runs}" if state.ledger.runs else ""
+    running += ", recovering" if state.ledger.recovering >= 0 else ""
     return f"[due {state.now}, mark {mark}{running}; " + "; ".join(ticks) + "]"

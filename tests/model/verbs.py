@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.closing import close, count_passed, name_of
-from model.laws import is_remembered, sent
+from model.closing import add_run, close_here, count_passed, name_of
+from model.laws import finished, is_remembered, sent
 from model.recovery import Result, doubt, recover
 from model.states import NOBODY, NONE, UNREGISTERED, Grant, Held, Ledger, Node, Settled, State
 
@@ -47,7 +47,7 @@ def register(world: World, state: State, who: int, node: Node) -> Result:
         return state, "KNOWN"
     if is_remembered(state):
         state = state.breaks("an entry that a live node remembers was registered anew")
-    ledger = ledger._replace(mark=now)
+    ledger = ledger._replace(mark=now, runs=0)
     state = state.note(accounted=state.history.accounted | set(range(1, now + 1)))
     if not world.bounds.run_on_start or ledger.counted[now - 1]:
         return state._replace(ledger=ledger), "REGISTERED"
@@ -62,7 +62,7 @@ def open_start(world: World, state: State, who: int, node: Node) -> Result:
     state, fence = next_fence(world, state)
     grant = Grant(NOBODY, fence, 0, state.now - 1, over=True)
     ledger = state.ledger.put(state.history.promised, grant)._replace(fence=fence)
-    return state._replace(ledger=ledger), "REGISTERED"
+    return add_run(world, state._replace(ledger=ledger), 1), "REGISTERED"
 
 
 def next_fence(world: World, state: State) -> tuple[State, int]:
@@ -89,18 +89,34 @@ def claim(world: World, state: State, who: int, node: Node, tick: int) -> Result
         return state, "PAUSED"
     if tick > state.now and world.rules.early_refused:
         return state, "EARLY"
-    ledger = ledger._replace(mark=max(ledger.mark, tick if grant else 0))
-    state = state._replace(ledger=ledger)
+    if grant and tick > ledger.mark:
+        state = add_run(world, state._replace(ledger=ledger._replace(mark=tick)), 1)
     if isinstance(grant, Grant):
         return claim_open(world, state, name, tick, grant)
-    if tick <= ledger.mark:
+    if tick <= state.ledger.mark:
         return state, "SETTLED"
-    return grant_to(world, state, name, tick, ledger.mark, 1)
+    return claim_new(world, state, name, tick)
+
+
+def claim_new(world: World, state: State, name: int, tick: int) -> Result:
+    """Grant one more tick, unless the entry has a limit that stands against it."""
+    rules, ledger, limit = world.rules, state.ledger, world.bounds.limit
+    is_over = limit and rules.limit_is_looked_at and ledger.runs >= limit
+    is_open = ledger.mark in ledger.open() or (is_over and ledger.open())
+    if limit and is_open and rules.open_is_waited_for:
+        return state, "HELD"
+    if is_over:
+        return finished(world, state), "FINISHED"
+    if rules.runs_rise_with_mark:
+        state = add_run(world, state, 1)
+    return grant_to(world, state, name, tick, max(ledger.mark, 0), 1)
 
 
 def claim_open(world: World, state: State, name: int, tick: int, grant: Grant) -> Result:
     if not grant.over:
         return state, "MINE" if grant.owner == name else "HELD"
+    if world.bounds.limit:
+        state = state.note(retried=state.history.retried | {tick})
     previous = grant.previous if world.rules.first_previous else state.ledger.mark
     return grant_to(world, state, name, tick, previous, grant.attempt + 1)
 
@@ -134,7 +150,7 @@ def settle(world: World, state: State, who: int, node: Node, settled: Settled) -
     held = settled.held
     closing = may_close(world, state.ledger, held)
     if closing == "DONE":
-        state = close(world, state, held.tick, held.fence, settled.outcome, held.previous)
+        state = close_here(world, state, held, settled.outcome)
     return state, closing
 
 
@@ -147,9 +163,9 @@ def enqueue(world: World, state: State, who: int, node: Node, held: Held) -> Res
         return state, "PAUSED"
     if ledger.pause[1] and state.history.paused:
         state = state.breaks("a message was pushed while the entry was paused")
-    state = sent(state, held.tick)
+    state = sent(world, state, held.tick)
     if isinstance(ledger.at(held.tick), Grant):
-        state = close(world, state, held.tick, held.fence, "sent", held.previous)
+        state = close_here(world, state, held, "sent")
     return state, "DONE"
 
 

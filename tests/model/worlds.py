@@ -44,6 +44,12 @@ WORLDS: list[Bounds] = [
     *_world("pause and a lost key", 2, "pause lose_key"),
     *_world("a node joins", 1, "failover", new=1),
     *_world("the entry goes", 3, "crash drop_entry failover", nodes=3, new=1, delivery=ONE),
+    *_world("at most one", 1, f"{NETWORK} pause", ticks=3, limit=1),
+    *_world("at most one, failover", 2, "crash failover", ticks=2, limit=1),
+    *_world("at most one, flush", 2, "crash flush sleep", ticks=2, limit=1),
+    *_world("at most one, none late", 1, "crash failover", ticks=2, limit=1, catch_up="none"),
+    *_world("at most two", 1, "reply_lost crash flush", ticks=3, limit=2, delivery=ONE),
+    *_world("at most two", 1, "failover flush", ticks=3, limit=2, delivery="publish"),
 ]
 
 LARGE: list[Bounds] = [
@@ -52,6 +58,8 @@ LARGE: list[Bounds] = [
     *_world("pause twice", 2, "pause pause reply_lost", ticks=2),
     *_world("failover, three faults", 3, f"{NETWORK} failover flush"),
     *_world("three nodes and a failover", 2, "crash failover", nodes=3),
+    *_world("at most one, two faults", 2, f"{NETWORK} failover flush", ticks=2, limit=1),
+    *_world("at most one, a lost key", 2, "lose_key crash sleep reply_lost", ticks=2, limit=1),
 ]
 
 NOTICED: dict[str, tuple[str, str]] = {
@@ -72,6 +80,11 @@ NOTICED: dict[str, tuple[str, str]] = {
     "enqueue_looks_at_fence": ("bad network", "enqueue"),
     "enqueue_looks_at_pause": ("pause and a lost key", "enqueue"),
     "resume_raises_mark": ("pause and a lost key", "publish"),
+    "limit_is_looked_at": ("at most one", "enqueue"),
+    "open_is_waited_for": ("at most one", "enqueue"),
+    "runs_rise_with_mark": ("at most one", "enqueue"),
+    "skipped_is_no_run": ("at most one, none late", "enqueue"),
+    "retried_is_a_run": ("at most one, none late", "publish"),
     "cursor_is_answered": ("hasty clocks", "enqueue"),
     "ascending": ("hasty clocks", "enqueue"),
     "newest_is_claimed": ("nothing late is wanted", "enqueue"),
@@ -86,6 +99,8 @@ NOTICED: dict[str, tuple[str, str]] = {
     "one_discovery": ("a node joins", "enqueue"),
     "full_hold_down": ("a node joins", "enqueue"),
     "push_marks": ("a node joins", "enqueue"),
+    "push_runs": ("at most one, failover", "enqueue"),
+    "runs_of_copy": ("at most one, none late", "enqueue"),
     "push_fence": ("a node joins", "enqueue"),
     "push_closed": ("a node joins", "enqueue"),
     "closed_above_open": ("failover, two ticks", "enqueue"),
@@ -105,6 +120,8 @@ NOTICED: dict[str, tuple[str, str]] = {
     "counted_above_floor": ("a key is lost", "enqueue"),
     "reopened_above_floor": ("a key is lost", "enqueue"),
     "passed_is_no_doubt": ("failover, latest", "enqueue"),
+    "doubt_is_a_run": ("at most one, failover", "enqueue"),
+    "closed_is_no_new_run": ("at most two", "publish"),
     "marks_not_cut": ("failover to a slow clock", "enqueue"),
 }
 """The world in which the loss of each rule is noticed."""

@@ -7,7 +7,7 @@ node learns nothing but from a reply that it hears.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from celery_redlock_beat.errors import DeliveryImpossible, LedgerError, LedgerUnavailable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ledger.memory import MemoryLedger
     from celery_redlock_beat.ticks import Micros
     from simulation.faults import Way
+    from simulation.minds import Told
     from simulation.node import SimNode
     from simulation.world import World
 
@@ -46,6 +47,7 @@ class Call:
     error: LedgerError | DeliveryImpossible | None = None
     told: Micros = 0
     context: Any = None
+    runs: dict[str, Told] = field(default_factory=dict)
     ticket: int = 0
     is_heard: bool = False
 

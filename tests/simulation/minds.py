@@ -19,6 +19,13 @@ TOLD = "known to be settled"
 """The outcome of a tick for which a node vouches, until it is written down anew."""
 
 
+class Told(NamedTuple):
+    """The runs of an entry up to a mark: the ticks that were granted, and not skipped."""
+
+    mark: Micros = 0
+    ticks: frozenset[Tick] = frozenset()
+
+
 @dataclass
 class Mind:
     """One node's memory, and how it was of late."""
@@ -27,6 +34,7 @@ class Mind:
     closed_until: dict[str, Micros] = field(default_factory=dict)
     tried: set[Tick] = field(default_factory=set)
     fence: int = 0
+    runs: dict[str, Told] = field(default_factory=dict)
     published: set[Tick] = field(default_factory=set)
 
     ill_until: Micros = NEVER
@@ -35,7 +43,8 @@ class Mind:
     steps: int = 0
 
     def copy(self) -> Mind:
-        return Mind(dict(self.marks), dict(self.closed_until), set(self.tried), self.fence)
+        closed, runs = dict(self.closed_until), dict(self.runs)
+        return Mind(dict(self.marks), closed, set(self.tried), self.fence, runs)
 
     def is_well(self, now: Micros) -> bool:
         """Whether it is at work, and nothing keeps it from that."""
@@ -70,15 +79,20 @@ class Lease(NamedTuple):
 
 @dataclass
 class Known:
-    """What the server must know; a copy of it goes with each copy of the server's data."""
+    """What the server must know; a copy of it goes with each copy of the server's data.
+
+    ``runs`` are the runs of each entry.
+    """
 
     closed: dict[Tick, str] = field(default_factory=dict)
     marks: dict[str, Micros] = field(default_factory=dict)
     leases: dict[Tick, Lease] = field(default_factory=dict)
     fence: int = 0
+    runs: dict[str, Told] = field(default_factory=dict)
 
     def copy(self) -> Known:
-        return Known(dict(self.closed), dict(self.marks), dict(self.leases), self.fence)
+        marks, leases = dict(self.marks), dict(self.leases)
+        return Known(dict(self.closed), marks, leases, self.fence, dict(self.runs))
 
     def learn(self, mind: Mind, forgotten: set[Tick], open_ticks: Collection[Tick]) -> int:
         """Know from now on what a node knew; return how many forgotten ticks that brought back."""

@@ -16,6 +16,7 @@ from simulation.books import Books
 from simulation.broker import QUEUE, Message
 from simulation.minds import TOLD, Known, Lease, Mind
 from simulation.plan import NAMESPACE
+from simulation.runs import Runs
 
 if TYPE_CHECKING:
     from celery_redlock_beat.ledger import Grant, Settlement
@@ -41,6 +42,7 @@ class Oracle:
         self.violations: list[str] = []
         self.known = Known()
         self.books = Books(world.server, self.blame)
+        self.runs = Runs(self)
         self.minds: dict[SimNode, Mind] = defaultdict(Mind)
         self.sends: dict[Tick, list[Message]] = defaultdict(list)
         self.losses = 0
@@ -120,6 +122,7 @@ class Oracle:
     def hears(self, call: Call) -> None:
         mind = self.minds[call.node]
         mind.fence = max(mind.fence, call.ledger.fence)
+        mind.runs.update(call.runs)
         match call.verb:
             case "claim":
                 mind.claimed_at = self.world.baton.now
@@ -146,6 +149,7 @@ class Oracle:
     def executing(self, call: Call) -> None:
         """Look at the server before a call that may close ticks by itself."""
         self._was_recovering = self.server.recovering is not None
+        self.runs.executing()
         if call.verb in {"recover", "resolve"}:
             self._before = dict(self.server.grants)
             self._own_marks = {entry: each.mark for entry, each in self.server.marks.items()}
@@ -157,6 +161,7 @@ class Oracle:
             judge = getattr(self, f"_judge_{call.verb}", None)
             if judge:
                 judge(call)
+            self.runs.executed(call)
         self.books.balance(call.verb)
         self._judge_messages(call)
         self._judge_marks(call)
@@ -270,6 +275,7 @@ class Oracle:
             self._well.clear()
         for mind in heard:
             self.brought_back += self.known.learn(mind, self._forgotten, self.server.open)
+            self.runs.learn(mind, self._own_marks)
         self._judge_closed({each.grant.tick: each for each in call.args[0].settled})
 
     def _judge_resolve(self, call: Call) -> None:

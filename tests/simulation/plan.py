@@ -25,6 +25,8 @@ TIMETABLES = (
     Interval(2_500_000, phase=700_000),
     Cron("*/4 * * * * *", "UTC"),
 )
+LIMITS = (None, None, None, None, None, None, None, 1, 4, 9)
+"""How many runs an entry may have."""
 NAMES = ("tidy", "send: mail", "über", "sync", "poll")
 DELIVERIES = ("enqueue", "enqueue", "enqueue", "publish", "at_most_once")
 CALL_FAULTS = ("request lost", "reply lost", "late request", "slow call")
@@ -88,6 +90,7 @@ class Plan:
         """Say in one line what was chosen."""
         jobs = ", ".join(
             f"{name!r} {job.timetable.fingerprint} {job.policy.catch_up}"
+            + (f" at most {job.policy.max_runs}" if job.policy.max_runs else "")
             for name, job in self.jobs.items()
         )
         kinds = {
@@ -109,7 +112,9 @@ def job_by(rng: Random, lease: Micros) -> Job:
     catch_up = rng.choice(("all", "latest", "none"))
     grace = rng.choice((None, None, None, 3 * SECOND))
     window = rng.choice((86_400 * SECOND, 10 * SECOND))
-    return Job(rng.choice(TIMETABLES), Policy(catch_up, window, grace, 2 * lease))
+    max_runs = rng.choice(LIMITS)
+    policy = Policy(catch_up, window, grace=grace, tolerance=2 * lease, max_runs=max_runs)
+    return Job(rng.choice(TIMETABLES), policy)
 
 
 def plan_by(rng: Random) -> Plan:

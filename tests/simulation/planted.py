@@ -18,6 +18,7 @@ from celery_redlock_beat.errors import DeliveryFailed
 from celery_redlock_beat.hand import Hand
 from celery_redlock_beat.ledger import Closing
 from celery_redlock_beat.ledger.memory import MemoryLedger
+from celery_redlock_beat.ledger.memory_claim import Asking
 from celery_redlock_beat.ledger.memory_recovery import Push
 from celery_redlock_beat.ledger.memory_server import MemoryServer
 from celery_redlock_beat.orphans import Orphans
@@ -75,6 +76,14 @@ def when_nodes_stop(plan: Plan) -> bool:
     return any(kind == "stop" for _, kind in plan.events)
 
 
+def when_limited(plan: Plan) -> bool:
+    return any(job.policy.max_runs for job in plan.jobs.values())
+
+
+def when_limited_and_lost(plan: Plan) -> bool:
+    return when_limited(plan) and when_data_is_lost(plan)
+
+
 def testifies(**instead):
     """Have nodes leave something out of what they tell the ledger."""
     whole = Witness.testimony
@@ -89,6 +98,16 @@ def testifies(**instead):
 @planted(when_data_is_lost)
 def a_node_pushes_no_marks():
     with testifies(memories=[]):
+        yield
+
+
+@planted(when_limited_and_lost)
+def a_node_pushes_no_runs():
+    whole = Witness._memory
+    without = patch.object(
+        Witness, "_memory", lambda self, entry, slot: replace(whole(self, entry, slot), runs=0)
+    )
+    with without:
         yield
 
 
@@ -214,42 +233,40 @@ def an_error_of_the_ledger_leaves_the_node():
 
 @planted(always)
 def a_grant_needs_no_end_of_the_lease_before():
-    ask_open = MemoryLedger._ask_open
+    ask_open = Asking._ask_open
 
-    def grants(self, tick, held, mark, now):
-        self._server.open[tick] = now
-        return ask_open(self, tick, held, mark, now)
+    def grants(self, tick, held, record):
+        self.server.open[tick] = self.now
+        return ask_open(self, tick, held, record)
 
-    with patch.object(MemoryLedger, "_ask_open", grants):
+    with patch.object(Asking, "_ask_open", grants):
         yield
 
 
 @planted(always)
 def a_tick_is_granted_early():
     now = LedgerClock.now
-    ask = MemoryLedger._ask
+    ask = Asking.ask
 
     with (
         patch.object(LedgerClock, "now", lambda self: now(self) + 20_000),
-        patch.object(
-            MemoryLedger, "_ask", lambda self, asked, at: ask(self, replace(asked, due_at=0), at)
-        ),
+        patch.object(Asking, "ask", lambda self, asked: ask(self, replace(asked, due_at=0))),
     ):
         yield
 
 
 @planted(always)
 def a_mark_counts_for_nothing():
-    ask = MemoryLedger._ask
+    ask = Asking.ask
 
-    def forgets(self, asked, now):
-        record = self._server.marks.get(asked.tick.entry)
-        if record and record.mark == asked.tick.at and asked.tick not in self._server.open:
-            self._server.grants.pop(asked.tick, None)
+    def forgets(self, asked):
+        record = self.server.marks.get(asked.tick.entry)
+        if record and record.mark == asked.tick.at and asked.tick not in self.server.open:
+            self.server.grants.pop(asked.tick, None)
             record.mark -= 1
-        return ask(self, asked, now)
+        return ask(self, asked)
 
-    with patch.object(MemoryLedger, "_ask", forgets):
+    with patch.object(Asking, "ask", forgets):
         yield
 
 
@@ -295,16 +312,48 @@ def a_released_tick_is_forgotten():
 
 @planted(when_paused)
 def a_paused_entry_is_granted():
-    ask = MemoryLedger._ask
+    ask = Asking.ask
 
-    def grants(self, asked, now):
-        paused, self._server.paused = self._server.paused, {}
+    def grants(self, asked):
+        paused, self.server.paused = self.server.paused, {}
         try:
-            return ask(self, asked, now)
+            return ask(self, asked)
         finally:
-            self._server.paused = paused
+            self.server.paused = paused
 
-    with patch.object(MemoryLedger, "_ask", grants):
+    with patch.object(Asking, "ask", grants):
+        yield
+
+
+@planted(when_limited)
+def an_entry_may_run_once_more_than_it_may():
+    beyond = Asking._beyond
+
+    def grants(self, limit, tick, record):
+        return beyond(self, limit + 1, tick, record)
+
+    with patch.object(Asking, "_beyond", grants):
+        yield
+
+
+@planted(when_limited)
+def an_entry_is_over_though_its_open_tick_may_be_skipped():
+    beyond = Asking._beyond
+
+    def forgets(self, limit, tick, record):
+        opened, self.server.open = self.server.open, {}
+        try:
+            return beyond(self, limit, tick, record)
+        finally:
+            self.server.open = opened
+
+    with patch.object(Asking, "_beyond", forgets):
+        yield
+
+
+@planted(when_limited)
+def what_was_skipped_stays_a_run():
+    with patch.object(MemoryLedger, "_take_back_run", lambda self, settlement, held: None):
         yield
 
 
@@ -355,8 +404,8 @@ def what_nobody_vouched_for_is_not_counted():
 
 @planted(when_data_is_lost)
 def a_late_push_lowers_a_mark():
-    def lowers(self, entry, mark, since, fingerprint):
-        record = self.server.marks.setdefault(entry, raised(self, entry, 0, 0, ""))
+    def lowers(self, entry, mark, since, fingerprint, runs):
+        record = self.server.marks.setdefault(entry, raised(self, entry, 0, 0, "", runs))
         record.mark, record.since = mark, max(record.since, since)
         record.fingerprint = record.fingerprint or fingerprint
         return record

@@ -103,6 +103,7 @@ class World:
             problems = list(unsettled(self))
         if not self.oracle.violations:
             self.oracle.books.take_stock(is_whole=not self.oracle.losses)
+            self.oracle.runs.take_stock()
 
     def add_node(self) -> None:
         self._starts += 1

@@ -14,6 +14,7 @@ from celery_redlock_beat.timetables import (
     CeleryCrontab,
     Cron,
     Interval,
+    Once,
     RealCrontab,
 )
 from celery_redlock_beat.timetables.zones import zone_of
@@ -319,3 +320,112 @@ class TestTheRepeatedHour:
         node.put("a", RealCrontab.of(crontab(minute=0), NEW_YORK))
         live(fleet, 10 * 3600, node, every=60)
         assert sent(node) == [self.FIRST_PASS + k * HOUR for k in range(-5, 5)]
+
+
+class TestLimits:
+    @pytest.mark.parametrize("enqueues", [True, False], ids=["enqueue", "publish"])
+    @pytest.mark.parametrize("catch_up", ["latest", "all"])
+    def test_all_nodes_together_send_so_many(self, fleet, enqueues, catch_up):
+        nodes = [fleet.add(enqueues=enqueues) for _ in range(3)]
+        for each in nodes:
+            each.put("a", max_runs=5, catch_up=catch_up)
+            each.run()
+        live(fleet, 20, *nodes, every=0.25)
+        assert sum(len(each.delivery.messages) for each in nodes) == 5
+        late = fleet.add(enqueues=enqueues)
+        late.put("a", max_runs=5, catch_up=catch_up)
+        live(fleet, 5, late, *nodes, every=0.25)
+        assert late.delivery.messages == []
+        assert fleet.totals() == {"sent": 5}
+
+    def test_what_is_skipped_is_no_run(self, fleet, node):
+        node.put("a", Interval(MINUTE), max_runs=2, grace=SECOND)
+        node.run()
+        fleet.advance(60 + 30)
+        node.run()
+        live(fleet, 300, node)
+        assert fleet.totals() == {"skipped:grace": 1, "sent": 2}
+
+    def test_a_raised_limit_goes_on_and_catches_up_nothing(self, fleet, node):
+        node.put("a", max_runs=2, catch_up="all")
+        node.run()
+        live(fleet, 10, node)
+        node.put("a", max_runs=3, catch_up="all")
+        live(fleet, 10, node)
+        assert sent(node) == [START + k * SECOND for k in (1, 2, 11)]
+        assert fleet.totals() == {"sent": 3, "skipped:before_registration": 8}
+
+    def test_a_finished_entry_costs_no_more_calls_and_counts_nothing(self, fleet, node):
+        node.put("a", max_runs=1)
+        live(fleet, 3, node)
+        asked = []
+        claim = node.dispatcher.ledger.claim
+        node.dispatcher.ledger.claim = lambda asks, *rest: asked.extend(asks) or claim(asks, *rest)
+        live(fleet, 60, node)
+        assert asked == []
+        assert fleet.totals() == {"sent": 1}
+
+
+class TestTheFirstStart:
+    def test_one_of_the_nodes_sends_at_once_and_no_later_one(self, fleet):
+        nodes = [fleet.add() for _ in range(3)]
+        for each in nodes:
+            each.put("a", Interval(DAY), run_on_start=True)
+        live(fleet, 3, *nodes)
+        assert fleet.queue() == {f"a {START + SECOND}": 1}
+        again = fleet.add()
+        again.put("a", Interval(HOUR, 1), run_on_start=True)
+        live(fleet, 3, again, *nodes)
+        assert sum(fleet.queue().values()) == 1
+
+    def test_it_counts_as_a_run(self, fleet, node):
+        node.put("a", max_runs=1, run_on_start=True)
+        live(fleet, 5, node)
+        assert fleet.totals() == {"sent": 1}
+
+    def test_a_disabled_entry_sends_nothing(self, fleet, node):
+        node.put("a", Interval(DAY), run_on_start=True, enabled=False)
+        live(fleet, 60, node)
+        assert fleet.totals() == {}
+
+
+class TestOnce:
+    def test_it_fires_once_over_restarts_and_deploys(self, fleet):
+        for _ in range(4):
+            nodes = [fleet.add(), fleet.add()]
+            for each in nodes:
+                each.put("a", Once(START + 5 * SECOND))
+            live(fleet, 4, *nodes)
+        assert fleet.queue() == {f"a {START + 5 * SECOND}": 1}
+
+    def test_it_is_caught_up_after_an_outage(self, fleet, node):
+        node.put("a", Once(START + 5 * SECOND))
+        node.run()
+        fleet.advance(3600)
+        node.run()
+        assert fleet.totals() == {"sent": 1}
+
+    def test_one_that_had_passed_before_it_was_seen_is_counted_and_told_once(self, fleet):
+        nodes = [fleet.add() for _ in range(3)]
+        for each in nodes:
+            each.put("a", Once(START - DAY))
+        live(fleet, 5, *nodes)
+        events = [event for each in nodes for event in each.outcomes()]
+        assert events == [("a", "skipped:before_registration")]
+        assert fleet.totals() == {"skipped:before_registration": 1}
+
+    def test_another_instant_is_another_chance(self, fleet, node):
+        node.put("a", Once(START + SECOND))
+        live(fleet, 3, node)
+        node.put("a", Once(START + 10 * SECOND))
+        live(fleet, 10, node)
+        assert fleet.queue() == {f"a {START + SECOND}": 1, f"a {START + 10 * SECOND}": 1}
+
+    def test_a_removed_one_that_comes_back_stays_done(self, fleet, node):
+        node.put("a", Once(START + SECOND))
+        live(fleet, 3, node)
+        node.remove("a")
+        live(fleet, 3, node)
+        node.put("a", Once(START + SECOND))
+        live(fleet, 3, node)
+        assert fleet.totals() == {"sent": 1}

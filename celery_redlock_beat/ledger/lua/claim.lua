@@ -1,8 +1,9 @@
 -- claim: ask for ticks, tell that this node lives, and hear of orphans.
 --
 -- ARGV  4 lease, µs   5 orphan cursor   6 most orphans
---       7.. per tick: entry, tick, due_at, expected mark ("" for none)
--- Answer  OK, then {verdict, mark, wait, fence, attempt, previous, deadline, waited} per tick,
+--       7.. per tick: entry, tick, due_at, expected mark ("" for none), limit ("" for none)
+-- Answer  OK, then {verdict, mark, wait, runs} per tick, and with a grant its fence, attempt,
+--         previous, deadline, waited; or, where the entry is paused, the pause;
 --         {entry, tick, free_since, attempt} per orphan, the next cursor, the least end of a
 --         lease that is still ahead ("" for none), and {"<tick>:<entry>", previous} per open tick
 --         ("" for too many to name): what is neither open, nor passed over by an open tick, nor
@@ -16,10 +17,16 @@
 -- open, lease alive, mine   MINE       the reply was lost
 -- open, lease alive         HELD       with the wait
 -- open, lease over          GRANTED    new fence, attempt + 1, the first grant's previous mark
--- settled, mark lost        SETTLED    the grant is still known: the mark rises to it again
+-- settled, mark lost        SETTLED    the grant is still known: mark and runs rise to it again
 -- tick <= mark              SETTLED
 -- mark is not the expected  SETTLED    compare-and-set: someone computed another instant
--- otherwise                 GRANTED    mark = tick, the previous mark remembered
+-- limit, a tick is open     HELD       with the wait; it may be skipped, and then is no run
+-- runs >= limit             FINISHED
+-- otherwise                 GRANTED    mark = tick, runs + 1, the previous mark remembered
+--
+-- Runs rise with the mark, in one write, before anything is sent: whoever is told a mark is told
+-- how many messages there may be up to it, whatever becomes of the tick. So what a node remembers
+-- is never too little, and two ticks that are open at once count as two.
 --
 -- Orphans come oldest first from the cursor, a rank that wraps, so that some that nobody can
 -- finish do not hide the others.
@@ -40,67 +47,90 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, farthest, '+inf', 'LIM
   if member ~= KEEPER then redis.call('ZADD', open, int(now), member) end
 end
 
-local function refuse(verdict, mark, wait)
-  return {verdict, int(mark), int(wait or 0)}
+local function refuse(verdict, record, wait)
+  return {verdict, int(record.mark), int(wait or 0), int(record.runs)}
 end
 
-local function grant_to_me(verdict, member, mark, grant, deadline)
+local function grant_to_me(verdict, member, record, grant, deadline)
   if verdict == 'GRANTED' then
     grant.owner, grant.fence, grant.attempt = node, next_fence(), grant.attempt + 1
     write_grant(member, grant)
     redis.call('ZADD', open, int(deadline), member)
   end
-  return {verdict, int(mark), '0', int(grant.fence), int(grant.attempt), int(grant.previous),
-          int(deadline), grant.waited}
+  return {verdict, int(record.mark), '0', int(record.runs), int(grant.fence), int(grant.attempt),
+          int(grant.previous), int(deadline), grant.waited}
 end
 
--- Where the key of the grants was lost, an open tick begins anew, and nothing is counted with it.
+-- Where the key of the grants was lost, an open tick begins anew, and nothing is counted with it; an
+-- attempt was made, for all that is known.
 local function grant_of(member, tick)
   local grant = read_grant(member)
   if grant or not redis.call('ZSCORE', open, member) then return grant end
-  return {open = true, owner = '-', attempt = 0, previous = tick, waited = '0'}
+  return {open = true, owner = '-', attempt = 1, previous = tick, waited = '0'}
 end
 
-local function ask(entry, tick, due_at, expected)
+local function end_of_any(entry)
+  local all = redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf', 'WITHSCORES')
+  for i = 1, #all, 2 do
+    if string.match(all[i], '^%d+:(.*)$') == entry then return all[i + 1] end
+  end
+end
+
+-- What stands against one more tick of an entry that may have so many runs. Its open tick is its
+-- mark, unless an operator raised that; all are looked through only where it matters.
+local function beyond(limit, entry, record)
+  local ends = redis.call('ZSCORE', open, int(record.mark) .. ':' .. entry)
+  if not ends and record.runs >= limit then ends = end_of_any(entry) end
+  if ends then return refuse('HELD', record, math.max(0, tonumber(ends) - now)) end
+  if record.runs >= limit then return refuse('FINISHED', record) end
+end
+
+local function ask(entry, tick, due_at, expected, limit)
   local member = int(tick) .. ':' .. entry
   local grant, record = grant_of(member, tick), read_record(entry)
   if (record and record.unreadable) or (grant and grant.unreadable) then
-    return {'UNREADABLE', '-1', '0'}
+    return {'UNREADABLE', '-1', '0', '0'}
   end
   if not record then
-    if not grant then return {'UNREGISTERED', '-1', '0'} end
+    if not grant then return {'UNREGISTERED', '-1', '0', '0'} end
     record = {mark = 0, since = now, fence = 0, runs = 0, fingerprint = ''}
   end
   local pause = redis.call('HGET', paused, entry)
-  if pause then return {'PAUSED', int(record.mark), '0', pause} end
-  if due_at > now then return refuse('EARLY', record.mark, due_at - now) end
+  if pause then return {'PAUSED', int(record.mark), '0', int(record.runs), pause} end
+  if due_at > now then return refuse('EARLY', record, due_at - now) end
   if grant and tick > record.mark then
-    record.mark = tick
+    -- Its run was lost with its mark, unless an operator set the mark back.
+    local lost = redis.call('HEXISTS', marks, 'x:' .. entry) == 0
+    record.mark, record.runs = tick, record.runs + (lost and 1 or 0)
     write_record(entry, record)
   end
   if grant and grant.open then
     local deadline = tonumber(redis.call('ZSCORE', open, member) or '0')
     if deadline <= now then
-      return grant_to_me('GRANTED', member, record.mark, grant, now + lease)
+      return grant_to_me('GRANTED', member, record, grant, now + lease)
     elseif grant.owner == node then
-      return grant_to_me('MINE', member, record.mark, grant, deadline)
+      return grant_to_me('MINE', member, record, grant, deadline)
     end
-    return refuse('HELD', record.mark, deadline - now)
+    return refuse('HELD', record, deadline - now)
   end
   if tick <= record.mark or (expected and expected ~= record.mark) then
-    return refuse('SETTLED', record.mark)
+    return refuse('SETTLED', record)
   end
+  local refusal = limit and beyond(limit, entry, record)
+  if refusal then return refusal end
   local first = {attempt = 0, previous = record.mark, waited = '0'}
-  local granted = grant_to_me('GRANTED', member, tick, first, now + lease)
-  record.mark, record.fence = tick, first.fence
+  record.mark, record.runs = tick, record.runs + 1
+  local granted = grant_to_me('GRANTED', member, record, first, now + lease)
+  record.fence = first.fence
   write_record(entry, record)
   return granted
 end
 
 local answers = {}
-for i = 7, #ARGV, 4 do
+for i = 7, #ARGV, 5 do
+  local tick, due_at, expected, limit = unpack(ARGV, i + 1, i + 4)
   answers[#answers + 1] =
-    ask(ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]))
+    ask(ARGV[i], tonumber(tick), tonumber(due_at), tonumber(expected), tonumber(limit))
 end
 if last_fence > tonumber(meta[3] or '0') then redis.call('HSET', marks, 'fence', int(last_fence)) end
 

@@ -34,5 +34,5 @@ count('sent', passed)
 for i = 9, #KEYS do
   redis.call(ARGV[last + 2 * (i - 8) - 1], KEYS[i], ARGV[last + 2 * (i - 8)])
 end
-close(entry, member, fence, 'sent', keep)
+close(member, fence, 'sent', keep)
 return answer('OK', closing)

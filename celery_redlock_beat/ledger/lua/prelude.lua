@@ -1,7 +1,8 @@
 -- What every verb shares: the keys, the clock, the records, the guard. Prepended to each script.
 --
--- KEYS  1 marks   hash   "e:<entry>" → "mark since fence runs fingerprint"; also, so that losing
---                        the key loses them too: format, identity, epoch, fence, recovering,
+-- KEYS  1 marks   hash   "e:<entry>" → "mark since fence runs fingerprint", where runs are the
+--                        ticks that were granted, and not skipped; also, so that losing the key
+--                        loses them too: format, identity, epoch, fence, recovering,
 --                        hold_down, "x:<entry>" → the fence at which an operator set its mark,
 --                        "r:<entry>" → the revision at which it was resumed
 --       2 open    zset   "<tick>:<entry>" → end of its lease, µs
@@ -145,7 +146,7 @@ end
 local function may_close(member, fence)
   local grant = read_grant(member)
   if not grant or grant.fence ~= fence then return 'STALE' end
-  return grant.open and 'DONE' or 'ALREADY'
+  return grant.open and 'DONE' or 'ALREADY', grant
 end
 
 -- A total that is no number is an operator's to mend: it must not stop what it counts.
@@ -166,15 +167,10 @@ local function count(outcome, passed)
 end
 
 -- Close an open tick that was counted.
-local function close(entry, member, fence, outcome, keep)
+local function close(member, fence, outcome, keep)
   redis.call('ZREM', open, member)
   redis.call('HSET', grants, member, table.concat({'done', int(fence), outcome}, ' '))
   redis.call('ZADD', settled, int(now + keep), member)
-  local record = outcome == 'sent' and read_record(entry)
-  if record and not record.unreadable then
-    record.runs = record.runs + 1
-    write_record(entry, record)
-  end
   -- Two are swept for each one kept: the settled grants cannot pile up.
   for _, old in ipairs(redis.call('ZRANGEBYSCORE', settled, '-inf', int(now), 'LIMIT', 0, 2)) do
     redis.call('HDEL', grants, old)

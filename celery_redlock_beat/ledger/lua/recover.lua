@@ -3,7 +3,7 @@
 -- ARGV  4 a fresh random epoch   5 hold-down, µs   6 lease, µs   7 how long a settled grant is
 --       kept, µs   8 last (1: the push is complete)   9.. rows, in any order but MARK first:
 --         MARK     entry, mark, since, closed, sure, fingerprint ("" where it is not known), open:
---                  ticks up to "closed" that are not, separated by commas
+--                  ticks up to "closed" that are not, separated by commas; runs
 --         SETTLED  entry, tick, fence, previous, outcome, n, then n times: reason, number passed over
 --         HELD     entry, tick, fence, attempt, previous, deadline, waited
 --         PAUSED   entry, revision, note
@@ -21,6 +21,8 @@
 --
 -- MARK     Marks, since and fence rise to the maximum. closed: all ticks up to it are settled, but
 --          the open ones; sure: all up to it are, and their messages are not lost with this data.
+--          runs: as they were told with the mark; a mark that this copy lacks brings its runs along,
+--          the most that anyone was told. Whatever is closed here is among them, and stays a run.
 --          A node that saw nothing since an operator's repair is told the repaired mark instead.
 -- SETTLED  A tick that anyone knows settled, or tried, is closed, whatever this copy says, and
 --          counted unless this copy had closed it, by its own mark.
@@ -105,10 +107,12 @@ local function was_closed_here(entry, tick)
     and not redis.call('ZSCORE', open, tick .. ':' .. entry)
 end
 
-local function raise_mark(entry, mark, since, fingerprint)
+local function raise_mark(entry, mark, since, fingerprint, runs)
   local record = read_record(entry) or {mark = 0, since = 0, fence = 0, runs = 0, fingerprint = ''}
   if record.unreadable then return nil end
-  local before = record.mark
+  local before, known = record.mark, vouched_for(entry)
+  -- A copy that has the mark has its runs, and knows what was skipped since.
+  if mark > (known and known.before or before) then record.runs = math.max(record.runs, runs) end
   record.mark, record.since = math.max(record.mark, mark), math.max(record.since, since)
   if record.fingerprint == '' then record.fingerprint = fingerprint end
   write_record(entry, record)
@@ -134,7 +138,7 @@ end
 local rows = {}
 
 function rows.MARK(i)
-  local entry, mark, since, closed, sure, fingerprint, still_open = unpack(ARGV, i, i + 6)
+  local entry, mark, since, closed, sure, fingerprint, still_open, runs = unpack(ARGV, i, i + 7)
   mark = tonumber(mark)
   local repair = tonumber(redis.call('HGET', marks, 'x:' .. entry) or '')
   local record = repair and seen < repair and read_record(entry)
@@ -143,7 +147,7 @@ function rows.MARK(i)
   elseif mark > now + HOUR then
     too_far[#too_far + 1] = entry
   else
-    local before, raised = raise_mark(entry, mark, tonumber(since), fingerprint)
+    local before, raised = raise_mark(entry, mark, tonumber(since), fingerprint, tonumber(runs))
     if before then
       local known = vouched_for(entry) or {closed = 0, floor = before, before = before}
       if still_open ~= '' then
@@ -158,7 +162,7 @@ function rows.MARK(i)
                     before = known.before})
     end
   end
-  return i + 7
+  return i + 8
 end
 
 -- What a tick passed over that this copy's mark lies behind, and that nobody counted with it.
@@ -180,7 +184,7 @@ function rows.SETTLED(i)
       for k = i + 6, last do passed[#passed + 1] = ARGV[k] end
     end
     count(outcome, passed)
-    close(entry, member, tonumber(fence), outcome, keep)
+    close(member, tonumber(fence), outcome, keep)
   end
   return last + 1
 end
@@ -196,7 +200,7 @@ function rows.HELD(i)
     write_grant(member, {owner = node, fence = fence, attempt = tonumber(attempt),
                          previous = tonumber(previous), waited = waited})
     redis.call('ZADD', open, int(math.min(tonumber(deadline), now + lease)), member)
-    raise_mark(entry, tonumber(tick), 0, '')
+    raise_mark(entry, tonumber(tick), 0, '', 0)
   end
   held[#held + 1] = {entry, tick, fence}
   return i + 7
@@ -237,7 +241,7 @@ function rows.DOUBT(i)
     if not read_grant(member) and not redis.call('ZSCORE', open, member)
         and not is_passed_over(entry, tonumber(ARGV[k])) then
       count(IN_DOUBT, {})
-      close(entry, member, 0, IN_DOUBT, keep)
+      close(member, 0, IN_DOUBT, keep)
       in_doubt[#in_doubt + 1] = {entry, ARGV[k]}
     end
   end
@@ -273,7 +277,7 @@ if redis.call('TYPE', heard).ok == 'hash' then
     if entry and is_vouched_closed(entry, tick) then
       local grant = read_grant(member)
       count(IN_DOUBT, {})
-      close(entry, member, grant and grant.fence or 0, IN_DOUBT, keep)
+      close(member, grant and grant.fence or 0, IN_DOUBT, keep)
       in_doubt[#in_doubt + 1] = {entry, tick}
       if grant and grant.open then doubt_what_it_passed(member, grant.previous) end
     end

@@ -6,7 +6,8 @@
 --
 -- Nodes remember the old marks. So the epoch changes, and each of them pushes anew; the mark of a
 -- node that has seen no fence since the repair is answered with the repaired one. What is open or
--- in doubt above its mark is not any more: it is asked for anew when it is due.
+-- in doubt above its mark is not any more: it is asked for anew when it is due. Runs stay what they
+-- are: a message that is out cannot be called back.
 
 local refused = disorder() or foreign(KEYS[9], 'stream') or foreign(settled, 'zset')
 if refused then return refused end
