@@ -1,28 +1,23 @@
-"""Cron strings in Debian's meaning, over CronSim; computes instants and never asks what time it is.
-
-Only ``cron.is_due``, which stock beat calls, looks at the clock that Celery gave it.
-"""
+"""Cron strings in Debian's meaning, over CronSim; it never asks what time it is."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from celery.schedules import BaseSchedule, schedstate
 from cronsim import CronSim
 
-from celery_redlock_beat.ticks import to_micros
 from celery_redlock_beat.timetables.cron_expression import meaning, normalised
 from celery_redlock_beat.timetables.debian import Debian
 from celery_redlock_beat.timetables.hashed import chosen
 from celery_redlock_beat.timetables.interval import Interval
+from celery_redlock_beat.timetables.own_schedule import OwnSchedule
 from celery_redlock_beat.timetables.zones import Zone, zone_of
 
-_MICROSECOND = dt.timedelta(microseconds=1)
-_NEVER = dt.timedelta(days=36_500)
+if TYPE_CHECKING:
+    import datetime as dt
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,7 @@ def _made(expression: str, zone: Zone) -> Cron:
     return Cron(expression, zone.name, zone.tz)
 
 
-class cron(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery's crontab)
+class cron(OwnSchedule):  # noqa: N801  (named as Celery's crontab)
     """Schedule by a cron string, as ``cron("*/5 9-17 * * MON-FRI", timezone="Europe/Berlin")``.
 
     Arguments:
@@ -114,47 +109,14 @@ class cron(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery'
         self.expression = expression
         self.timezone = timezone
         zone = None if timezone is None else zone_of(timezone).name
-        self._key = (meaning(expression), zone)
-
-    @property
-    def tz(self) -> dt.tzinfo:
-        """The zone in which the expression is told."""
-        return self._zone(self.app).tz
+        self._key = ("cron", meaning(expression), zone)
 
     def timetable(self, app: Any = None, name: str = "") -> Cron | Interval:
         """Return the timetable of this schedule within an app, for the entry of that name."""
-        return read_cron(self.expression, self._zone(app or self.app), name)
-
-    def _zone(self, app: Any) -> Zone:
-        return zone_of(app.timezone if self.timezone is None else self.timezone)
-
-    def remaining_estimate(self, last_run_at: dt.datetime) -> dt.timedelta:
-        """Return how long it is from now to the first instant after ``last_run_at``."""
-        last = to_micros(self.maybe_make_aware(last_run_at))
-        following = self.timetable().next_after(last)
-        if following is None:
-            return _NEVER
-        return (following - to_micros(self.maybe_make_aware(self.now()))) * _MICROSECOND
-
-    def is_due(self, last_run_at: dt.datetime) -> tuple[bool, float]:
-        """Return whether it is due, and in how many seconds to ask again."""
-        remaining = self.remaining_estimate(last_run_at)
-        due = remaining <= dt.timedelta(0)
-        if due:
-            remaining = self.remaining_estimate(self.now())
-        answer: tuple[bool, float] = schedstate(due, max(remaining.total_seconds(), 0))
-        return answer
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, cron):
-            return self._key == other._key and self.nowfun == other.nowfun
-        return NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key)
+        return read_cron(self.expression, self._zone(app), name)
 
     def __repr__(self) -> str:
-        zone = f" {self._key[1]}" if self._key[1] else ""
+        zone = f" {self._key[-1]}" if self._key[-1] else ""
         return f"<cron: {self.expression}{zone}>"
 
     def __reduce__(self) -> tuple[Any, ...]:

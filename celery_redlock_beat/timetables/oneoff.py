@@ -10,17 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from celery.schedules import BaseSchedule, schedstate
-
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.setting_values import parse_instant
 from celery_redlock_beat.ticks import Count, Micros, to_micros
+from celery_redlock_beat.timetables.own_schedule import OwnSchedule
 from celery_redlock_beat.timetables.walk import CEILING, FLOOR
 from celery_redlock_beat.timetables.wall import instant_showing
 from celery_redlock_beat.timetables.zones import UTC_ZONE, Zone, zone_of
 
-_MICROSECOND = dt.timedelta(microseconds=1)
-_NEVER = dt.timedelta(days=36_500)
 _CLOCKED = ("django_celery_beat.clockedschedule", "clocked")
 
 
@@ -93,7 +90,7 @@ def clocked_at(spec: object) -> dt.datetime | None:
     return at if at.utcoffset() is not None else at.replace(tzinfo=dt.UTC)
 
 
-class once(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery's crontab)
+class once(OwnSchedule):  # noqa: N801  (named as Celery's crontab)
     """Schedule a single run, as ``once("2026-12-24T18:00", timezone="Europe/Berlin")``.
 
     Arguments:
@@ -118,47 +115,17 @@ class once(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery'
         super().__init__(nowfun=nowfun, app=app)
         self.at = _told(at)
         self.timezone = timezone
-        self._key = self._identity()
-
-    @property
-    def tz(self) -> dt.tzinfo:
-        """The zone in which a time without an offset is told."""
-        return self._zone(self.app).tz
+        self._key = ("once", self._identity())
 
     def timetable(self, app: Any = None) -> Once:
         """Return the timetable of this schedule within an app."""
-        return Once(instant_of(self.at, self._zone(app or self.app)))
-
-    def remaining_estimate(self, last_run_at: dt.datetime) -> dt.timedelta:
-        """Return how long it is from now to the instant, if that is after ``last_run_at``."""
-        at = self.timetable().at
-        if at <= to_micros(self.maybe_make_aware(last_run_at)):
-            return _NEVER
-        return (at - to_micros(self.maybe_make_aware(self.now()))) * _MICROSECOND
-
-    def is_due(self, last_run_at: dt.datetime) -> tuple[bool, float]:
-        """Return whether it is due, and in how many seconds to ask again."""
-        remaining = self.remaining_estimate(last_run_at)
-        due = remaining <= dt.timedelta(0)
-        answer: tuple[bool, float] = schedstate(due, (_NEVER if due else remaining).total_seconds())
-        return answer
+        return Once(instant_of(self.at, self._zone(app)))
 
     def _identity(self) -> object:
         """Return what it is equal by: the instant, or, while no zone is known, the time told."""
         if self.timezone is None and self.at.utcoffset() is None:
             return _wall(self.at), self.at.fold
         return instant_of(self.at, UTC_ZONE if self.timezone is None else zone_of(self.timezone))
-
-    def _zone(self, app: Any) -> Zone:
-        return zone_of(app.timezone if self.timezone is None else self.timezone)
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, once):
-            return self._key == other._key and self.nowfun == other.nowfun
-        return NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
     def __repr__(self) -> str:
         zone = "" if self.timezone is None else f" {zone_of(self.timezone).name}"

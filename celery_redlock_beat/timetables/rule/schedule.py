@@ -1,7 +1,4 @@
-"""RFC 5545 recurrence rules as a schedule for users; it computes no instant and guesses no start.
-
-Only ``rrule.is_due``, which stock beat calls, looks at the clock that Celery gave it.
-"""
+"""RFC 5545 rules as a schedule for users; it computes no instant and guesses no start."""
 
 from __future__ import annotations
 
@@ -10,21 +7,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from celery.schedules import BaseSchedule, schedstate
-
 from celery_redlock_beat.errors import ConfigurationError
-from celery_redlock_beat.ticks import to_micros
+from celery_redlock_beat.timetables.own_schedule import OwnSchedule
 from celery_redlock_beat.timetables.rule.objects import text_of
 from celery_redlock_beat.timetables.rule.spelling import spelt
 from celery_redlock_beat.timetables.rule.table import Rule
 from celery_redlock_beat.timetables.rule.text import complaint, read
 from celery_redlock_beat.timetables.zones import UTC_ZONE, Zone, zone_of
 
-_MICROSECOND = dt.timedelta(microseconds=1)
-_NEVER = dt.timedelta(days=36_500)
 
-
-class rrule(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery's crontab)
+class rrule(OwnSchedule):  # noqa: N801  (named as Celery's crontab)
     """Schedule by a recurrence rule, as ``rrule("FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9")``.
 
     Arguments:
@@ -56,47 +48,14 @@ class rrule(BaseSchedule):  # type: ignore[misc]  # noqa: N801  (named as Celery
         self._text, self.timezone = _told(rule, dtstart, timezone)
         zone = None if self.timezone is None else zone_of(self.timezone)
         # Without a zone, any will do to compare by.
-        self._key = (self.timetable(zone or UTC_ZONE).text, zone.name if zone else None)
-
-    @property
-    def tz(self) -> dt.tzinfo:
-        """The zone in which the rule is told."""
-        return self._zone().tz
+        self._key = ("rrule", self.timetable(zone or UTC_ZONE).text, zone.name if zone else None)
 
     def timetable(self, zone: Zone | None = None) -> Rule:
         """Return the timetable of this schedule in a zone; by default its own, or the app's."""
         return _table(self._text, zone or self._zone())
 
-    def _zone(self) -> Zone:
-        return zone_of(self.app.timezone if self.timezone is None else self.timezone)
-
-    def remaining_estimate(self, last_run_at: dt.datetime) -> dt.timedelta:
-        """Return how long it is from now to the first instant after ``last_run_at``."""
-        last = to_micros(self.maybe_make_aware(last_run_at))
-        following = self.timetable().next_after(last)
-        if following is None:
-            return _NEVER
-        return (following - to_micros(self.maybe_make_aware(self.now()))) * _MICROSECOND
-
-    def is_due(self, last_run_at: dt.datetime) -> tuple[bool, float]:
-        """Return whether it is due, and in how many seconds to ask again."""
-        remaining = self.remaining_estimate(last_run_at)
-        due = remaining <= dt.timedelta(0)
-        if due:
-            remaining = self.remaining_estimate(self.now())
-        answer: tuple[bool, float] = schedstate(due, max(remaining.total_seconds(), 0))
-        return answer
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, rrule):
-            return self._key == other._key and self.nowfun == other.nowfun
-        return NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
     def __repr__(self) -> str:
-        return f"<rrule: {' '.join(filter(None, self._key))}>"
+        return f"<rrule: {' '.join(filter(None, self._key[1:]))}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.rule, self.dtstart, self.timezone, self.nowfun)
