@@ -1,7 +1,4 @@
-"""One instant as a timetable, as a schedule for users, and out of django-celery-beat's clocked.
-
-Computes what it is told; only ``once.is_due``, which stock beat calls, looks at a clock.
-"""
+"""One instant as a timetable and as a schedule, also out of django-celery-beat's; asks no clock."""
 
 from __future__ import annotations
 
