@@ -2,202 +2,192 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from functools import lru_cache
-from types import SimpleNamespace
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from zoneinfo import ZoneInfo
 
-from celery.schedules import crontab
-from hypothesis import given, settings
+import pytest
+from celery import Celery
+from celery.schedules import crontab, schedule, solar
+from hypothesis import given
 from hypothesis import strategies as st
 
-from celery_redlock_beat.ticks import SECOND, to_datetime, to_micros
-from celery_redlock_beat.timetables import CeleryCrontab, Cron, Interval
-from celery_redlock_beat.timetables.zones import DAY, changes_near, zone_of
+from celery_redlock_beat import timetables
+from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.ticks import SECOND, Count, to_datetime, to_micros
+from celery_redlock_beat.timetables import Bounded, Terms, once, timetable_for
+from celery_redlock_beat.timetables.jitter import due_at
+from support.drawn import KINDS, examples
+from support.turns import DAY, HOUR, MINUTE, TURNS, around
 
-MINUTE = 60 * SECOND
-HOUR = 60 * MINUTE
-ZONES = [
-    "Australia/Lord_Howe",
-    "Africa/Cairo",
-    "America/Havana",
-    "Pacific/Apia",
-    "Europe/Berlin",
-    "America/New_York",
-    "UTC",
+APP = Celery("shop", set_as_current=False)
+NAMES = sorted(KINDS)
+EVERYDAY = [
+    ("Interval", timedelta(minutes=90), Terms()),
+    ("Relative", schedule(timedelta(minutes=90), relative=True), Terms()),
+    ("Cron", "*/15 * * * *", Terms()),
+    ("Cron", "30 0,2 * * *", Terms()),
+    ("Cron", "*/20 30 */2 L * *", Terms()),
+    ("CeleryCrontab", crontab("*/15"), Terms()),
+    ("CeleryCrontab", crontab(30, "0,2"), Terms()),
+    ("RealCrontab", crontab("*/15"), Terms(dst="real")),
+    ("RealCrontab", crontab(30, "0,2"), Terms(dst="real")),
+    ("Solar", solar("sunset", 52.5, 13.4), Terms()),
+    ("Once", once("2016-05-01T02:45"), Terms()),
+    ("Rule", "FREQ=HOURLY;BYMINUTE=0,30", Terms()),
+    ("Rule", "FREQ=DAILY;BYHOUR=0,2;BYMINUTE=30", Terms()),
 ]
-YEARS = (2011, 2024, 2026)
-BOUNDED = settings(deadline=None, max_examples=150)
 
 
-@lru_cache
-def turning_points(zone):
-    """Return the instants at which a zone changes its offset, and a few others."""
-    found = {to_micros(datetime(2026, 6, 19, tzinfo=UTC))}
-    for year in YEARS:
-        first = to_micros(datetime(year, 1, 1, tzinfo=UTC)) // DAY
-        for day in range(first, first + 368, 4):
-            found.update(change.at for change in changes_near(zone_of(zone), day))
-    return sorted(found)
+def the_table(kind, spec, terms):
+    table = timetable_for(spec, APP, terms)
+    inner = table.inner if isinstance(table, Bounded) else table
+    assert type(inner).__name__ == kind
+    return table
 
 
-@st.composite
-def moments(draw, zone):
-    """Draw a moment, most often within hours of a change of offset."""
-    change = draw(st.sampled_from(turning_points(zone)))
-    distance = draw(
-        st.one_of(
-            st.integers(-5 * 60, 5 * 60).map(lambda minutes: minutes * MINUTE),
-            st.integers(-30 * HOUR, 30 * HOUR),
-            st.integers(-200, 200).map(lambda days: days * DAY),
-            st.integers(-1, 1),
-        )
-    )
-    return change + distance
+def table_near(kind, turn, data):
+    """Draw a timetable of a kind, in the zone of a turn and with all terms that it may have."""
+    return the_table(kind, *data.draw(KINDS[kind](turn)))
 
 
-MINUTES = ["*", "*/15", "*/7", "0", "30", "59", "5,35", "0-10"]
-HOURS = ["*", "*/2", "0", "1", "2", "3", "23", "0-3", "1,2,3", "5"]
-DAYS = ["*", "*", "*", "1", "29", "1-7", "25-31"]
-MONTHS = ["*", "*", "*", "2", "3,4", "10-12"]
-WEEKDAYS = ["*", "*", "*", "0", "1-5"]
+def ticks_after(table, moment):
+    while (moment := table.next_after(moment)) is not None:
+        yield moment
 
 
-@st.composite
-def cron_expressions(draw):
-    fields = [draw(st.sampled_from(f)) for f in (MINUTES, HOURS, DAYS, MONTHS, WEEKDAYS)]
-    second = draw(st.sampled_from(["", "", "", "0", "*/20", "59"]))
-    return " ".join(fields if not second else [second, *fields])
-
-
-@st.composite
-def crontabs(draw):
-    minute, hour, day, month, weekday = (
-        draw(st.sampled_from(f)) for f in (MINUTES, HOURS, DAYS, MONTHS, WEEKDAYS)
-    )
-    return crontab(minute, hour, weekday, day, month)
-
-
-@st.composite
-def cases(draw, kind):
-    """Draw a timetable of a kind, and a moment that may be awkward for its zone."""
-    zone = draw(st.sampled_from(ZONES))
-    if kind is Cron:
-        table = Cron(draw(cron_expressions()), zone)
-    elif kind is CeleryCrontab:
-        table = CeleryCrontab.of(draw(crontabs()), zone_of(zone))
-    else:
-        table = Interval(draw(st.integers(1, 400 * DAY)), draw(st.integers(0, 400 * DAY)))
-    return table, draw(moments(zone))
-
-
-def assert_on_the_grid(table, moment, data):
+def assert_on_the_grid(table, moment, others):
+    """Assert the law for one moment: its next tick is that of all others up to this tick."""
     following = table.next_after(moment)
-    assert following > moment
-    points = [p for p in turning_points(getattr(table, "zone", "UTC")) if moment <= p < following]
-    near = [q for p in points[:4] for q in (p - 1, p, p + HOUR, p + 3 * HOUR)]
-    drawn = data.draw(st.lists(st.integers(moment, following - 1), max_size=4))
-    for other in {following - 1, *near, *drawn}:
-        if moment <= other < following:
+    assert following is None or moment < following
+    for other in others:
+        if moment <= other and (following is None or other < following):
             assert table.next_after(other) == following
     assert_latest_agrees(table, moment, following)
+    assert_counts_agree(table, moment)
 
 
 def assert_latest_agrees(table, moment, following):
-    assert table.latest_until(following) == following
-    previous = table.latest_until(following - 1)
-    if previous is not None:
+    previous = table.latest_until(moment)
+    if following is not None:
+        assert table.latest_until(following) == following
+        assert table.latest_until(following - 1) == previous
+    if previous is None:
+        assert table.next_after(moment - 366 * DAY) == following
+    else:
         assert previous <= moment
-        assert table.next_after(previous) == following
-        assert table.latest_until(moment) == previous
+        assert table.latest_until(previous) == previous
         assert table.next_after(previous - 1) == previous
+        assert table.next_after(previous) == following
 
 
-@BOUNDED
-@given(cases(Interval), st.data())
-def test_intervals_are_on_a_grid(case, data):
-    assert_on_the_grid(*case, data)
+def assert_counts_agree(table, moment):
+    for number, tick in enumerate(islice(ticks_after(table, moment), 4)):
+        assert table.count_between(moment, tick) == Count(number)
+        assert table.count_between(moment, tick + 1) == Count(number + 1)
 
 
-@BOUNDED
-@given(cases(Cron), st.data())
-def test_cron_strings_are_on_a_grid(case, data):
-    assert_on_the_grid(*case, data)
+def moments_of_interest(turn, moment, following):
+    """Return the moments before the next tick at which an answer may most easily go astray."""
+    turns = [other.at for other in TURNS if other.zone == turn.zone]
+    near = (at + step for at in turns for step in (-1, 0, HOUR, 3 * HOUR))
+    return {following - 1, *(each for each in near if moment <= each < following)}
 
 
-@BOUNDED
-@given(cases(CeleryCrontab), st.data())
-def test_crontabs_are_on_a_grid(case, data):
-    assert_on_the_grid(*case, data)
+@pytest.mark.parametrize("kind", NAMES)
+@examples(200)
+@given(turn=st.sampled_from(TURNS), data=st.data())
+def test_every_kind_of_timetable_is_on_a_grid(kind, turn, data):
+    table = table_near(kind, turn, data)
+    bound = data.draw(around(turn))
+    table = data.draw(st.sampled_from([table, Bounded(table, bound), Bounded(table, None, bound)]))
+    moment = data.draw(around(turn))
+    last = (table.next_after(moment) or moment + DAY) - 1
+    drawn = data.draw(st.lists(st.integers(moment, last), max_size=4))
+    assert_on_the_grid(table, moment, [*drawn, *moments_of_interest(turn, moment, last + 1)])
 
 
-def ticks_of(table, start, end):
-    found = []
-    moment = table.next_after(start)
-    while moment is not None and moment <= end:
-        found.append(moment)
-        moment = table.next_after(moment)
-    return found
+@pytest.mark.parametrize("turn", TURNS, ids=str)
+def test_no_turn_is_left_out(turn):
+    """Ask at fixed distances from each turn, whatever is drawn elsewhere."""
+    steps = (0, 1, SECOND, 59 * SECOND, MINUTE, 30 * MINUTE, HOUR, 2 * HOUR + 1, DAY, 2 * DAY)
+    moments = sorted({turn.at + sign * step for sign in (-1, 1) for step in steps})
+    for kind, spec, terms in EVERYDAY:
+        table = the_table(kind, spec, replace(terms, timezone=turn.zone))
+        for moment in moments:
+            assert_on_the_grid(table, moment, moments)
 
 
-def local_matches(expression, zone, start, end):
-    """Return every minute whose local time matches, told from the fields alone."""
-    fields = Cron(expression, "UTC")  # where local time is the instant
-    found = []
-    for moment in range(start - start % MINUTE + MINUTE, end + 1, MINUTE):
-        wall = moment + zone_of(zone).offset(moment)
-        if fields.next_after(wall - 1) == wall:
-            found.append(moment)
-    return found
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.sampled_from(ZONES),
-    st.sampled_from(["*", "*/15", "*/7"]),
-    st.sampled_from(HOURS),
-    st.sampled_from(WEEKDAYS),
-    st.data(),
+@pytest.mark.parametrize(
+    ("spec", "terms", "day"),
+    [
+        # On a date of 23 hours it lies in the next one.
+        (
+            schedule(timedelta(days=1), relative=True),
+            Terms(timezone="Europe/Berlin", phase=23 * HOUR + HOUR // 2),
+            "2026-03-29",
+        ),
+        # The sun is behind the mean time by a quarter of an hour, or ahead of it.
+        (solar("dusk_astronomical", -59.6, 0), Terms(), "2026-02-15"),
+        (solar("sunrise", -71, 0), Terms(), "2026-11-13"),
+    ],
 )
-def test_wildcards_fire_whenever_the_local_clock_matches(zone, minute, hour, weekday, data):
-    change = data.draw(st.sampled_from(turning_points(zone)))
-    expression = f"{minute} {hour} * * {weekday}"
-    start, end = change - 4 * HOUR, change + 4 * HOUR
-    expected = local_matches(expression, zone, start, end)
-    assert ticks_of(Cron(expression, zone), start, end) == expected
+def test_a_tick_of_one_date_may_lie_in_another(spec, terms, day):
+    table = timetable_for(spec, APP, terms)
+    start = to_micros(datetime.fromisoformat(day).replace(tzinfo=UTC))
+    moments = range(start, start + 2 * DAY, 5 * MINUTE)
+    ticks = {table.next_after(moment) for moment in moments}
+    ticks |= {table.latest_until(start)}
+    for moment in moments:
+        assert table.next_after(moment) == min(tick for tick in ticks if moment < tick)
+        assert table.latest_until(moment) == max(tick for tick in ticks if tick <= moment)
 
 
-def stock_beat(schedule, zone, start, end):
-    """Return when a stock beat that nothing disturbs would send, by its own is_due loop."""
-    place = zone_of(zone).tz
-    now = start
-    schedule.nowfun = lambda: to_datetime(now).astimezone(place)
-    schedule.tz, schedule.utc_enabled = place, True
-    schedule.app = SimpleNamespace(conf=SimpleNamespace(beat_cron_starting_deadline=None))
-    last, sent = schedule.nowfun(), []
-    while now <= end:
-        due, delay = schedule.is_due(last)
-        if due:
-            sent.append(now - now % SECOND)
-            last = schedule.nowfun()  # a few milliseconds after the instant, as in Celery
-        now += min(int(delay * SECOND) + 3000, 300 * SECOND)
-    return sent
+@pytest.mark.parametrize("kind", NAMES)
+@examples(80)
+@given(turn=st.sampled_from(TURNS), data=st.data())
+def test_start_and_end_leave_out_what_lies_outside_and_nothing_else(kind, turn, data):
+    spec, terms = data.draw(KINDS[kind](turn))
+    start, end = sorted((data.draw(around(turn)), data.draw(around(turn))))
+    local = [to_datetime(each).astimezone(ZoneInfo(turn.zone)) for each in (start, end)]
+    if data.draw(st.booleans()):  # as users write them, told in the zone of the entry
+        local = [each.replace(tzinfo=None) for each in local]
+    terms_within = replace(terms, start=local[0], end=local[1])
+    whole = the_table(kind, spec, terms)
+    if next(ticks_after(whole, start - 1), end + 1) > end:
+        with pytest.raises(ConfigurationError, match="never fires"):
+            timetable_for(spec, APP, terms_within)
+        return
+    part = the_table(kind, spec, terms_within)
+    moment = data.draw(st.one_of(around(turn), st.sampled_from([start, end, start - 1, end - 1])))
+    following = next(ticks_after(whole, max(moment, start - 1)), end + 1)
+    assert part.next_after(moment) == (None if following > end else following)
+    assert_on_the_grid(part, moment, [start - 1, start, end - 1, end, turn.at])
 
 
-def agree_with_stock_beat(schedule, zone, start, hours):
-    table = CeleryCrontab.of(schedule, zone_of(zone))
-    end = start + hours * HOUR
-    assert ticks_of(table, start, end) == stock_beat(schedule, zone, start, end)
+@pytest.mark.parametrize("kind", NAMES)
+@examples(60)
+@given(turn=st.sampled_from(TURNS), most=st.integers(1, 3 * DAY), data=st.data())
+def test_with_jitter_each_tick_is_due_before_the_next_tick(kind, turn, most, data):
+    table = table_near(kind, turn, data)
+    ticks = list(islice(ticks_after(table, data.draw(around(turn))), 5))
+    due = [due_at("report", tick, most, table) for tick in ticks]
+    assert all(tick <= at < tick + most for tick, at in zip(ticks, due, strict=True))
+    assert all(at < following for at, following in zip(due, ticks[1:], strict=False))
 
 
-@settings(deadline=None, max_examples=60)
-@given(crontabs(), st.sampled_from(ZONES), st.integers(0, 60 * 24))
-def test_crontabs_agree_with_stock_beat_where_no_clock_changes(schedule, zone, minutes):
-    start = to_micros(datetime(2026, 6, 19, tzinfo=UTC)) + minutes * MINUTE + SECOND // 2
-    agree_with_stock_beat(schedule, zone, start, hours=12)
+@pytest.mark.parametrize("turn", TURNS, ids=str)
+def test_a_zone_has_the_turn_that_the_tests_believe_it_has(turn):
+    before, after = (
+        to_datetime(at).astimezone(ZoneInfo(turn.zone)).utcoffset() for at in (turn.at - 1, turn.at)
+    )
+    assert after - before == timedelta(microseconds=turn.shift)
 
 
-@settings(deadline=None, max_examples=60)
-@given(crontabs(), st.sampled_from(ZONES), st.data())
-def test_crontabs_agree_with_stock_beat_where_clocks_change(schedule, zone, data):
-    change = data.draw(st.sampled_from(turning_points(zone)))
-    agree_with_stock_beat(schedule, zone, change - 8 * HOUR + SECOND // 2, hours=16)
+def test_the_laws_are_held_for_every_kind_and_around_turns_of_every_sort():
+    assert set(KINDS) == {kind.__name__ for kind in timetables.KINDS} - {"Bounded", "Opaque"}
+    assert {kind for kind, _, _ in EVERYDAY} == set(KINDS)
+    assert len({turn.zone for turn in TURNS}) >= 12
+    assert len(TURNS) >= 20
+    assert {turn.shift // MINUTE for turn in TURNS} >= {60, -60, 30, -30, 120, -120, 1440, -1380}

@@ -1,7 +1,8 @@
 """Nodes that follow the rules, on a ledger that answers or not: what holds for any interleaving.
 
 The machine sees all answers, also those that a node never hears. It judges Once, Mark, Same id,
-Clock and Accounting; it knows nothing of how the ledger keeps its records.
+Clock, Accounting and how often an entry may run; it knows nothing of how the ledger keeps its
+records.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from celery_redlock_beat.errors import LedgerRecovering
 from celery_redlock_beat.hand import Hand
 from celery_redlock_beat.lateness import Policy, Slot
 from celery_redlock_beat.ledger import (
+    Answer,
     Ask,
     Claimed,
     Closing,
@@ -53,6 +55,7 @@ from ledger.places import (
 )
 
 ENTRIES = ("tidy", "send: mail")
+LIMITS = {"send: mail": 4}
 PERIOD: Micros = 4_000
 GRID = Interval(PERIOD)
 LEASE: Micros = 15_000
@@ -82,6 +85,7 @@ class Peer:
     unsettled: list[Settlement] = field(default_factory=list)
     orphans: list[Orphan] = field(default_factory=list)
     cursor: int = 0
+    runs: dict[str, frozenset[Tick]] = field(default_factory=dict)
 
     @property
     def marks(self) -> dict[str, Micros]:
@@ -139,7 +143,13 @@ class Copy:
     opened: dict[Tick, Micros] = field(default_factory=dict)
     fences: dict[Tick, int] = field(default_factory=dict)
     sent: Counter[Tick] = field(default_factory=Counter)
+    runs: dict[str, frozenset[Tick]] = field(default_factory=dict)
+    counted: dict[str, int] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
+
+
+def ask_for(tick: Tick) -> Ask:
+    return Ask(tick, tick.at, limit=LIMITS.get(tick.entry))
 
 
 def between(grant: Grant) -> range:
@@ -189,6 +199,8 @@ class LedgerMachine(RuleBasedStateMachine):
         self.paused: set[str] = set()
         self.fence = 0
         self.marks: dict[str, Micros] = {}
+        self.runs: dict[str, frozenset[Tick]] = dict.fromkeys(ENTRIES, frozenset())
+        self.is_whole = True
         self.copy: Copy | None = None
 
     @initialize()
@@ -326,6 +338,8 @@ class LedgerMachine(RuleBasedStateMachine):
             dict(self.opened),
             dict(self.fences),
             Counter(self.sent_here),
+            dict(self.runs),
+            {entry: self.place.record(entry).runs for entry in ENTRIES},
             set(self.paused),
         )
 
@@ -346,6 +360,13 @@ class LedgerMachine(RuleBasedStateMachine):
         assert messages(self.place) == self.sent_here
         again = {tick for tick, times in self.sent_ever.items() if times > 1}
         assert again <= self.forgotten
+
+    @invariant()
+    def runs_are_what_was_granted_and_not_skipped_while_one_live_node_remembers(self) -> None:
+        for entry in ENTRIES:
+            counted = self.place.record(entry).runs
+            assert counted >= len(self.runs[entry])
+            assert counted == len(self.runs[entry]) or not self.is_whole
 
     @invariant()
     def marks_never_fall(self) -> None:
@@ -392,6 +413,7 @@ class LedgerMachine(RuleBasedStateMachine):
             entry: max(copy.marks.get(entry, 0), *(p.marks.get(entry, 0) for p in self.peers))
             for entry in ENTRIES
         }
+        counted_runs = {entry: self.foresee_runs(entry, copy) for entry in ENTRIES}
         still_open = self.foresee_what_is_open(copy)
         told = [each for peer in self.peers for each in self.testimony(peer).settled]
         # Closed by those who know what they passed over, and so counted with them.
@@ -424,8 +446,21 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.paused >= copy.paused
         self.marks = marks
         for entry in ENTRIES:
+            assert self.place.record(entry).runs == counted_runs[entry]
             self.take_stock_after_loss(entry, marks[entry], counted)
         self.totals = Counter(self.place.totals())
+        self.is_whole = False
+
+    def foresee_runs(self, entry: str, copy: Copy) -> int:
+        """Return how many runs must be counted: what was told with marks that the copy lacks.
+
+        Those that the ledger must know are what was told with the highest mark.
+        """
+        own = copy.marks.get(entry, 0)
+        told = [peer for peer in self.peers if peer.marks.get(entry, 0) > own]
+        best = max(told, key=lambda p: (p.marks[entry], len(p.runs[entry])), default=copy)
+        self.runs[entry] = best.runs.get(entry, frozenset())
+        return max([copy.counted.get(entry, 0), *(peer.witness.runs[entry] for peer in told)])
 
     def foresee_what_is_open(self, copy: Copy) -> dict[Tick, tuple[Micros, int]]:
         """Return each tick that must be open, with the mark before its first grant, and its fence.
@@ -460,16 +495,17 @@ class LedgerMachine(RuleBasedStateMachine):
     def orphans(self, peer: Peer) -> list[Ask]:
         """Return the orphans that a node has just heard of."""
         self.ask(peer, [])
-        return [Ask(orphan.tick, orphan.tick.at) for orphan in peer.orphans]
+        return [ask_for(orphan.tick) for orphan in peer.orphans]
 
     def newest(self, peer: Peer, entry: str, count: int, told: Micros) -> list[Ask]:
         """Return the newest ticks that a node believes to be due, ascending."""
         due = grid_between(peer.marks[entry], told + 1)
-        return [Ask(Tick(entry, at), at) for at in due[-count:]]
+        return [ask_for(Tick(entry, at)) for at in due[-count:]]
 
     def ask(self, peer: Peer, asks: list[Ask], lost: bool = False) -> None:
         if not lost:
             peer.learn(self.judge(peer.ledger.claim(asks, peer.cursor)))
+            peer.runs |= {each.tick.entry: self.runs[each.tick.entry] for each in asks}
             return
         with reply_lost(peer.ledger):
             self.judge(peer.ledger.claim(asks, peer.cursor))
@@ -518,12 +554,14 @@ class LedgerMachine(RuleBasedStateMachine):
         for record in peer.ledger.register(
             [Registration(entry, GRID.fingerprint) for entry in ENTRIES]
         ):
-            peer.witness.hear_mark(record.entry, record.mark)
+            peer.witness.hear_mark(record.entry, record.mark, record.runs)
+            peer.runs[record.entry] = self.runs[record.entry]
 
     def judge(self, claimed: Claimed) -> Claimed:
         """Hold every answer to a claim against the whole truth."""
         for answer in claimed.answers:
             tick, grant = answer.tick, answer.grant
+            self.judge_runs(answer)
             if grant is None:
                 continue
             previous = self.opened.setdefault(tick, grant.previous)
@@ -543,6 +581,14 @@ class LedgerMachine(RuleBasedStateMachine):
         for entry, mark in {each.tick.entry: each.mark for each in claimed.answers}.items():
             assert mark == self.place.record(entry).mark
         return claimed
+
+    def judge_runs(self, answer: Answer) -> None:
+        entry, had = answer.tick.entry, self.runs[answer.tick.entry]
+        if answer.verdict is Verdict.FINISHED:
+            assert len(had) == LIMITS[entry] or not self.is_whole
+        elif answer.verdict is Verdict.GRANTED and answer.tick not in self.opened:
+            assert len(had) < LIMITS.get(entry, len(had) + 1), "granted once too often"
+            self.runs[entry] = had | {answer.tick}
 
     def deliver(self, letter: Letter) -> Closing | None:
         closing = letter.arrive()
@@ -580,6 +626,8 @@ class LedgerMachine(RuleBasedStateMachine):
         fates[grant.tick] = settlement.outcome.text
         assert self.fates.keys().isdisjoint(fates)
         self.fates |= fates
+        if settlement.outcome is not SENT and grant.attempt == 1:
+            self.runs[grant.tick.entry] -= {grant.tick}
         self.leases.pop(grant.tick, None)
         self.totals += Counter(fates.values())
 
