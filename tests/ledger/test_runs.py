@@ -144,7 +144,12 @@ class TestItsTicks:
         held = grant(a, first, limit=1)
         a.repair({"tidy": second.at}, "ann@ops", "as a resume does")
         join(a, [Memory("tidy", second.at)])
-        assert claim(a, third, limit=1).verdict is Verdict.HELD
+        (of_another,) = due_ticks(ledgers, a, "other")
+        send(a, of_another, limit=1)
+        ledgers.pass_time(1)
+        asked = [Tick("other", of_another.at + 1), third]
+        told = a.claim([Ask(tick, tick.at, limit=1) for tick in asked]).answers
+        assert [each.verdict for each in told] == [Verdict.FINISHED, Verdict.HELD]
         a.settle([Settlement(held, LATE)])
         send(a, third, limit=1)
 

@@ -300,8 +300,10 @@ class Oracle:
         _, granted_at = self._granted[message.tick, message.fence]
         late = self.world.baton.now - granted_at - self.world.plan.lease
         lease = self.known.leases.get(message.tick)
-        if lease and lease.fence == message.fence:  # it may run longer: the clock was set back
-            late = min(late, self.server.clock() - lease.ends)
+        if lease and lease.fence == message.fence:
+            # It may run longer: the clock was set back, or the key of the open ticks was lost.
+            ends = max(lease.ends, self.server.open.get(message.tick, 0))
+            late = min(late, self.server.clock() - ends)
         if late > DRIFTED and self.world.plan.delivery == "publish":
             self.blame(f"Once: {node.name} published {message.tick} {late} µs after its lease")
         if message.tick in self.minds[node].published:

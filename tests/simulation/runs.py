@@ -67,15 +67,15 @@ class Runs:
                 self._oracle.blame(f"Runs: {entry!r} had {had}, and {record.runs} are counted")
 
     def _judge(self, ask: Ask, answer: Answer) -> None:
-        tick, had = ask.tick, len(self.of(ask.tick.entry).ticks)
+        tick, ticks = ask.tick, self.of(ask.tick.entry).ticks
+        had = len(ticks)
         if answer.verdict is Verdict.GRANTED and tick not in self._open:
             if ask.limit is not None and had >= ask.limit:
                 self._oracle.blame(f"Runs: {tick} is run {had + 1} of {ask.limit}")
-            ticks = self.of(tick.entry).ticks | {tick}
-            self._oracle.known.runs[tick.entry] = Told(answer.mark, ticks)
-        is_over = answer.verdict is Verdict.FINISHED
-        if is_over and had < ask.limit and not self._oracle.losses:
-            self._oracle.blame(f"Runs: {tick.entry!r} is over at {had} of {ask.limit}")
+            self._oracle.known.runs[tick.entry] = Told(answer.mark, ticks | {tick})
+        is_over = answer.verdict is Verdict.FINISHED and not self._oracle.losses
+        if is_over and len(ticks - self._open) < ask.limit:
+            self._oracle.blame(f"Runs: {tick.entry!r} is over, and was not sent {ask.limit} times")
 
     def _is_none(self, tick: Tick) -> None:
         mark, ticks = self.of(tick.entry)

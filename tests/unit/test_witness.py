@@ -98,6 +98,23 @@ def test_a_mark_never_falls_but_by_an_operator(witness):
     assert witness.closed("a") == NOW - 9
 
 
+def test_the_runs_of_an_entry_are_told_as_they_were_heard_with_its_mark(witness):
+    hear(witness, settled(Verdict.HELD, "a", NOW, runs=3), still_open=[Tick("a", NOW)])
+    hear(witness, settled(Verdict.SETTLED, "a", NOW - 5, runs=9))
+    assert [memory.runs for memory in told(witness).memories] == [3]
+    hear(witness, settled(Verdict.FINISHED, "a", NOW, runs=2))  # it was skipped
+    witness.hear_mark("b", NOW, 7)
+    assert [memory.runs for memory in told(witness).memories] == [2, 7]
+
+
+def test_an_operator_who_sets_a_mark_back_leaves_the_runs(witness):
+    hear(witness, settled(Verdict.SETTLED, "a", NOW, runs=3))
+    witness.obey("a", NOW - 9)
+    assert [memory.runs for memory in told(witness).memories] == [3]
+    hear(witness, settled(Verdict.SETTLED, "a", NOW - 9, runs=4))
+    assert [memory.runs for memory in told(witness).memories] == [4]
+
+
 def test_what_it_settled_is_kept_until_the_ledger_names_what_is_open(witness):
     one = Settlement(grant_of(Tick("a", NOW)), SENT, {Reason.SUPERSEDED: 3})
     witness.settled(one)

@@ -69,18 +69,25 @@ local function grant_of(member, tick)
   return {open = true, owner = '-', attempt = 1, previous = tick, waited = '0'}
 end
 
-local function end_of_any(entry)
-  local all = redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf', 'WITHSCORES')
-  for i = 1, #all, 2 do
-    if string.match(all[i], '^%d+:(.*)$') == entry then return all[i + 1] end
+-- An open tick of an entry; all are looked through, once in a call at most.
+local first_open
+local function any_open(entry)
+  if not first_open then
+    first_open = {}
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', open, '-inf', '(+inf')) do
+      local of = string.match(member, '^%d+:(.*)$')
+      if of and not first_open[of] then first_open[of] = member end
+    end
   end
+  return first_open[entry]
 end
 
--- What stands against one more tick of an entry that may have so many runs. Its open tick is its
--- mark, unless an operator raised that; all are looked through only where it matters.
+-- What stands against one more tick of an entry that may have so many runs. The open one is its
+-- mark, unless an operator raised that.
 local function beyond(limit, entry, record)
   local ends = redis.call('ZSCORE', open, int(record.mark) .. ':' .. entry)
-  if not ends and record.runs >= limit then ends = end_of_any(entry) end
+  local other = not ends and record.runs >= limit and any_open(entry)
+  if other then ends = redis.call('ZSCORE', open, other) end
   if ends then return refuse('HELD', record, math.max(0, tonumber(ends) - now)) end
   if record.runs >= limit then return refuse('FINISHED', record) end
 end
