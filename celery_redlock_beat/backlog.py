@@ -60,7 +60,8 @@ def wanted(
 
 def _floor(slot: Slot, timetable: Timetable, newest: Micros, now: Micros) -> Micros:
     """Return the instant after which an entry that catches up all asks for its late ticks."""
-    after = max(slot.cursor, slot.since - 1, now - slot.policy.reach)
+    longest_ago = now - slot.policy.reach - slot.policy.jitter
+    after = max(slot.cursor, slot.since - 1, longest_ago)
     return newest_begin(timetable, after, newest, slot.policy.limit)
 
 

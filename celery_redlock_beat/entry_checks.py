@@ -100,7 +100,7 @@ def doubts_about(entry: Any) -> list[str]:
             "results overwrite each other; leave it out, and each tick has its own"
         )
     for key, value in options.items():
-        near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=LIKENESS)
+        near = difflib.get_close_matches(key, OPTIONS | PARSERS.keys(), n=1, cutoff=LIKENESS)
         if key in PARSERS and not is_option(key, value):
             doubts.append(f"{key!r} is a key of the entry itself: move it out of its 'options'")
         elif key not in OPTIONS and near:

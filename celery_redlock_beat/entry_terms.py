@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ONLY_FOR_KNOWN_INSTANTS = ("jitter", "expires")
 ONLY_FOR_ALL = ("catch_up_window", "catch_up_limit")
+SHORTEST_PATIENCE: Micros = SECOND
 
 
 def terms_of(name: str, policies: Policies, settings: Settings) -> Terms:
@@ -79,13 +80,25 @@ def check_policies(
         )
 
 
-def doubts_about_time(entry: Any, policies: Policies) -> list[str]:
+def doubts_about_time(entry: Any, policies: Policies, policy: Policy) -> list[str]:
     """Return what an entry says of its time that is allowed, and hardly meant."""
-    doubts = [
-        f"{key!r} has no effect unless 'catch_up' is \"all\""
-        for key in ONLY_FOR_ALL
-        if getattr(policies, key) is not None and policies.catch_up in ("latest", "none")
-    ]
+    doubts = []
+    if policy.catch_up != "all":
+        doubts += [
+            f"{key!r} has no effect unless 'catch_up' is \"all\""
+            for key in ONLY_FOR_ALL
+            if getattr(policies, key) is not None
+        ]
+    if policy.tightest < SHORTEST_PATIENCE:
+        doubts.append(
+            f"what is {policy.tightest / SECOND:g} s late is not sent, and sending takes a moment: "
+            "give 'misfire_grace_time' and 'catch_up_window' a second or more"
+        )
+    if policy.expires and {"countdown", "eta"} & (entry.options or {}).keys():
+        doubts.append(
+            "its message expires when the next tick is due, which may be before its 'countdown' or "
+            "'eta': leave one of them out"
+        )
     doubt = doubt_about_days(entry.schedule)
     return [*doubts, doubt] if doubt else doubts
 

@@ -45,8 +45,14 @@ class Policy:
 
     @property
     def reach(self) -> Micros:
-        """How far back ``catch_up="all"`` asks for ticks."""
+        """How late a tick may be that ``catch_up="all"`` sends."""
         return self.window if self.grace is None else min(self.window, self.grace)
+
+    @property
+    def tightest(self) -> Micros:
+        """How late a tick may be to be sent, where that is limited; else a day."""
+        limits = {"all": self.window, "none": self.tolerance}
+        return min(limits.get(self.catch_up, DAY), DAY if self.grace is None else self.grace)
 
     @property
     def passed_over_as(self) -> Reason:
@@ -130,6 +136,10 @@ class Slot:
         """
         if not self.policy.expires or isinstance(self.timetable, Opaque):
             return None
+        if self.policy.jitter:
+            here = self.timetable.latest_until(now)
+            if here is not None and here > tick and self.due_at(here) > now:
+                return self.due_at(here)
         following = self.timetable.next_after(max(tick, now))
         return None if following is None else self.due_at(following)
 

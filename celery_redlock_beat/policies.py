@@ -94,7 +94,9 @@ def with_policies(fields: Any) -> Any:
         return fields
     options = fields["options"] or {}
     policies = {
-        key: options[key] for key in PARSERS if key in options and not is_option(key, options[key])
+        key: options[key]
+        for key in (*PARSERS, "relative")
+        if key in options and not is_option(key, options[key])
     }
     rest = {key: value for key, value in options.items() if key not in policies}
     return {**fields, "options": rest, **policies} if policies else fields
@@ -127,7 +129,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "catch_up": one_of(*CATCH_UP),
     "catch_up_window": parse_some_seconds,
     "catch_up_limit": parse_count,
-    "misfire_grace_time": parse_seconds,
+    "misfire_grace_time": parse_some_seconds,
     "jitter": parse_seconds,
     "phase": parse_shift,
     "start": parse_instant,

@@ -132,8 +132,9 @@ class Roster:
             timetable = self._timetable(entry, terms, known)
             _check_fingerprint(name, timetable)
             check_policies(name, entry, policies, timetable)
-            slot = Slot(name, timetable, policy_of(entry, policies, self.settings))
-            self._doubt(name, [*doubts_about(entry), *doubts_about_time(entry, policies)])
+            policy = policy_of(entry, policies, self.settings)
+            slot = Slot(name, timetable, policy)
+            self._doubt(name, [*doubts_about(entry), *doubts_about_time(entry, policies, policy)])
         except EntryError as exc:
             self.fault(exc)
         except Exception as exc:  # noqa: BLE001 - schedules are user code: the others must go on

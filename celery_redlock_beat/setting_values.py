@@ -79,11 +79,13 @@ def parse_poll(value: object) -> float:
 
 def parse_shift(value: object) -> float:
     """Take seconds as a number, or a timedelta, forward or back, of no more than ten years."""
-    if isinstance(value, timedelta) and value < timedelta(0):
-        return -parse_seconds(-value)
-    if isinstance(value, int | float) and value < 0:
-        return -parse_seconds(-value)
-    return parse_seconds(value)
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("is no duration: give seconds as a number, or a timedelta")  # noqa: TRY004
+    if not -LONGEST <= value <= LONGEST:
+        raise ValueError("is out of range: give a duration of at most ten years, forward or back")
+    return float(value)
 
 
 def parse_count(value: object) -> int:

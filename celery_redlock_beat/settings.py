@@ -45,7 +45,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "catch_up": one_of(*CATCH_UP),
     "catch_up_window": parse_some_seconds,
     "catch_up_limit": parse_count,
-    "misfire_grace_time": optional(parse_seconds),
+    "misfire_grace_time": optional(parse_some_seconds),
     "jitter": parse_seconds,
     "dst": one_of(*DST),
     "expires": optional(one_of("next")),

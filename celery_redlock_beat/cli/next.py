@@ -28,7 +28,7 @@ def next(  # noqa: A001 - the command's name
 
     Each NAME is an entry, or a pattern as 'report-*'; without one, all are shown. What was sent
     already and what is paused is not known here. The exit code is 1 if one of them is a bad entry,
-    and 2 if there is none of that name.
+    or the app could not add all of its own, and 2 if there is none of that name.
     """
     try:
         schedule = load(app_of(ctx))
@@ -43,7 +43,10 @@ def next(  # noqa: A001 - the command's name
             ctx.obj.echo(line)
     if schedule.lacks_the_extra(chosen):
         ctx.obj.echo(f"\n{MISSING}")
-    ctx.exit(int(not schedule.faults.keys().isdisjoint(chosen)))
+    for failed in schedule.failed_handlers:
+        click.echo(f"{failed.subject}: {failed.meaning}", err=True)
+    is_bad = schedule.failed_handlers or not schedule.faults.keys().isdisjoint(chosen)
+    ctx.exit(int(bool(is_bad)))
 
 
 def _chosen(schedule: Schedule, patterns: tuple[str, ...]) -> list[str]:

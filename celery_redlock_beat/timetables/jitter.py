@@ -26,6 +26,9 @@ def due_at(entry: str, tick: Micros, most: Micros, timetable: Timetable) -> Micr
     """Return when a tick is due, given that it may be delayed by less than ``most``."""
     if most <= 0:
         return tick
-    following = timetable.next_after(tick)
+    following = getattr(timetable, "inner", timetable).next_after(tick)
+    end = getattr(timetable, "end", None)
+    if end is not None:
+        most = min(most, end - tick)
     gap = None if following is None else following - tick
     return tick + jitter_of(entry, tick, most, gap)

@@ -88,8 +88,9 @@ class Opaque:
     def _pair(self, answer: Any) -> tuple[bool, Any]:
         if isinstance(answer, bool):
             return answer, None
+        pair: Any = None if isinstance(answer, str) else answer  # "no" could be unpacked
         try:
-            due, delay = answer
+            due, delay = pair
         except (TypeError, ValueError):
             raise ConfigurationError(
                 f"{type(self.schedule).__qualname__}.is_due answered {answer!r}; "

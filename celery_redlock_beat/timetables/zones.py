@@ -16,6 +16,8 @@ DAY: Micros = 86_400 * SECOND
 NEARBY_DAYS = 4
 _PROBE: Micros = DAY // 2
 _DATEUTIL_FILE = re.compile(r"tzfile\('(?:.*/zoneinfo/)?(?P<name>[^']+)'\)")
+_OF_THE_MACHINE = {"localtime", "posixrules", "Factory"}
+"""Files among the zones that may be another zone on each machine."""
 _SAME_AS_UTC = {"UTC", "UCT", "Universal", "Zulu", "Etc/UTC", "Etc/UCT", "Etc/Zulu"}
 
 
@@ -81,15 +83,22 @@ def _shown_name(place: dt.tzinfo) -> str | None:
 def _named(name: str) -> Zone:
     if name in _SAME_AS_UTC:
         return UTC_ZONE
-    try:
-        return Zone(name, ZoneInfo(name))
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        close = get_close_matches(name, available_timezones(), n=1)
+    tz = None if name in _OF_THE_MACHINE else _loaded(name)
+    if tz is None:
+        close = get_close_matches(name, available_timezones() - _OF_THE_MACHINE, n=1)
         hint = f"did you mean {close[0]!r}?" if close else "use an IANA name as 'Europe/Berlin'"
         raise ConfigurationError(
             f"unknown time zone {name!r}; {hint} "
             "(where the system has no zone files, install the package 'tzdata')"
-        ) from None
+        )
+    return Zone(name, tz)
+
+
+def _loaded(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
 
 
 def _describe(place: dt.tzinfo) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from celery import Celery
 from celery.bin.base import CLIContext
 from click.testing import CliRunner
 
 from celery_redlock_beat.cli import redlock
 
 if TYPE_CHECKING:
-    from celery import Celery
     from click.testing import Result
 
 
@@ -22,7 +22,8 @@ def run_redlock(*words: str, app: Celery | None = None) -> Result:
     @click.option("-A", "--app")
     @click.pass_context
     def celery(ctx: click.Context, **_: object) -> None:
-        ctx.obj = CLIContext(app=app, no_color=True, workdir=None)
+        plain = app or Celery(set_as_current=False)  # as Celery has it, whatever ran here before
+        ctx.obj = CLIContext(app=plain, no_color=True, workdir=None)
 
     celery.add_command(redlock)
     before = [] if app is None else ["-A", "proj"]

@@ -329,3 +329,16 @@ def test_bad_options_are_errors_of_usage(options, hint):
     result = run_redlock("next", *options, app=shop("@daily"))
     assert result.exit_code == 2
     assert hint in result.stderr
+
+
+def test_what_a_handler_could_not_add_is_told():
+    app = Celery("shop", broker="redis://localhost:6379/0", set_as_current=False)
+
+    @app.on_after_configure.connect
+    def broken(**_):
+        raise ValueError("no database")
+
+    result = run_redlock("next", "-n", "1", app=app)
+    assert result.exit_code == 1
+    assert "ValueError('no database')" in result.stderr
+    assert "celery.backend_cleanup" not in result.stderr

@@ -97,6 +97,11 @@ def test_an_error_of_the_schedule_is_raised_as_it_is():
         Opaque(Broken()).check(NOW, NOW)
 
 
+def test_a_text_is_no_answer():
+    with pytest.raises(ConfigurationError, match="must answer a pair"):
+        Opaque(Answering("no")).check(NOW - HOUR, NOW)
+
+
 def test_the_users_own_nowfun_stays():
     theirs = datetime(2030, 1, 1, tzinfo=UTC)
     table = Opaque(schedule(timedelta(hours=1), nowfun=lambda: theirs, app=BERLIN), BERLIN.timezone)

@@ -86,6 +86,8 @@ def test_a_value_that_cannot_be_is_refused_by_its_key(key):
         ("catch_up_limit", 0, "at least 1"),
         ("catch_up_limit", 2.5, "whole number"),
         ("misfire_grace_time", -1, "between 0"),
+        ("misfire_grace_time", 0, "more than 0"),
+        ("timezone", "localtime", "IANA name"),
         ("misfire_grace_time", "10", "give seconds as a number"),
         ("jitter", True, "give seconds as a number"),
         ("phase", "1h", "give seconds as a number"),
@@ -162,8 +164,9 @@ def test_add_periodic_task_takes_policies_as_keyword_arguments():
     app.add_periodic_task(
         60, task.s(), name="a", jitter=5, catch_up="all", expires="next", priority=3
     )
-    app.add_periodic_task(60, task.s(), name="b", expires=30)
+    app.add_periodic_task(60, task.s(), name="b", expires=30, relative=True)
     one, other = (with_policies(app.conf.beat_schedule[name]) for name in "ab")
+    assert other["relative"] is True
     assert one["options"] == {"priority": 3}
     assert policies_of(RedlockEntry(**one, app=app)) == Policies(
         catch_up="all", jitter=5.0, expires="next"
@@ -177,6 +180,15 @@ def test_a_policy_among_the_options_is_a_doubt():
     assert doubt == "'jitter' is a key of the entry itself: move it out of its 'options'"
     (doubt,) = doubts_about(entry(options={"expires": "next"}))
     assert doubt == "'expires' is a key of the entry itself: move it out of its 'options'"
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("max_run", "max_runs"), ("enable", "enabled"), ("catchup", "catch_up"), ("jiter", "jitter")],
+)
+def test_a_misspelt_policy_among_the_options_is_a_doubt(key, meant):
+    (doubt,) = doubts_about(entry(options={key: 1}))
+    assert f"{key!r}; did you mean {meant!r}?" in doubt
 
 
 def test_without_our_keys_a_configuration_works_with_stock_beat():

@@ -83,6 +83,30 @@ class TestJitter:
         live(fleet, 2 * 3600, node)
         assert set(fleet.totals()) == {"sent"}
 
+    def test_a_tick_is_as_late_as_it_is_after_its_jitter_also_for_all(self, fleet, node):
+        node.put("a", Interval(MINUTE), jitter=MINUTE, catch_up="all", grace=30 * SECOND)
+        node.run()
+        slot = node.dispatcher.due.get("a")
+        late = next(
+            tick
+            for tick in range(START + MINUTE, START + DAY, MINUTE)
+            if slot.due_at(tick) - tick > 50 * SECOND
+            and slot.due_at(tick + MINUTE) - tick - MINUTE < 10 * SECOND
+        )
+        fleet.now = slot.due_at(late) + 20 * SECOND
+        node.run()
+        assert sent(node) == [late, late + MINUTE]
+
+    def test_it_ends_with_the_entry(self, fleet, node):
+        end = START + 10 * SECOND
+        node.put("a", Bounded(Interval(SECOND), None, end), jitter=HOUR, catch_up="all")
+        node.run()
+        live(fleet, 12, node, every=0.05)
+        assert len(sent(node)) == 10
+        assert node.events[-1].lateness < SECOND // 10
+        slot = node.dispatcher.due.get("a")
+        assert all(slot.due_at(START + k * SECOND) <= end for k in range(1, 11))
+
     def test_an_earlier_tick_is_caught_up_while_the_newest_waits(self, fleet, node):
         node.put("a", Interval(MINUTE), jitter=MINUTE)
         node.run()
@@ -205,6 +229,20 @@ class TestExpiry:
         for message in node.delivery.messages:
             tick = to_micros(datetime.fromisoformat(message.options["headers"]["redlock_tick"]))
             assert message.options["expires"] == to_datetime(slot.due_at(tick + MINUTE))
+
+    def test_a_late_message_expires_when_the_newest_tick_is_due_with_its_jitter(self, fleet, node):
+        node.put("a", Interval(MINUTE), expires=True, jitter=MINUTE)
+        node.run()
+        slot = node.dispatcher.due.get("a")
+        newest = next(
+            tick
+            for tick in range(START + 5 * MINUTE, START + DAY, MINUTE)
+            if slot.due_at(tick) - tick > 10 * SECOND
+        )
+        fleet.now = newest + SECOND
+        node.run()
+        (message,) = node.delivery.messages
+        assert message.options["expires"] == to_datetime(slot.due_at(newest))
 
     def test_the_last_tick_never_expires(self, fleet, node):
         node.put("a", Bounded(Interval(MINUTE), None, START + MINUTE), expires=True)

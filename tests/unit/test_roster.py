@@ -299,6 +299,10 @@ def test_an_opaque_schedule_stays_what_it_is_until_its_terms_change(seen):
             "is due only on days that are in both",
         ),
         ({"catch_up": "latest", "catch_up_window": 5}, "'catch_up_window' has no effect unless"),
+        ({"catch_up_limit": 5}, "'catch_up_limit' has no effect unless"),
+        ({"misfire_grace_time": 0.5}, "what is 0.5 s late is not sent"),
+        ({"catch_up": "all", "catch_up_window": 1e-7}, "what is 0 s late is not sent"),
+        ({"expires": "next", "options": {"countdown": 5}}, "may be before its 'countdown' or"),
     ],
 )
 def test_what_may_not_be_meant_is_a_warning_once(seen, caplog, fields, warning):

@@ -11,7 +11,7 @@ from celery.utils.imports import load_extension_class_names
 from kombu.utils.imports import symbol_by_name
 
 from celery_redlock_beat.diagnostics.schedules.forthcoming import Outlook, outlook
-from celery_redlock_beat.diagnostics.schedules.hearing import heard
+from celery_redlock_beat.diagnostics.schedules.hearing import heard, told_by
 from celery_redlock_beat.diagnostics.schedules.plain_language import lacks_the_extra
 from celery_redlock_beat.errors import ConfigurationError, SettingError
 from celery_redlock_beat.scheduler import RedlockScheduler
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from celery import Celery
 
+    from celery_redlock_beat.diagnostics.findings import Finding
     from celery_redlock_beat.diagnostics.schedules.forthcoming import Question
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.lateness import Slot
@@ -54,6 +55,7 @@ class Schedule:
         self.slots: Mapping[str, Slot] = {slot.name: slot for slot in scheduler.roster.slots()}
         self.faults = {str(name): fault for name, fault in scheduler.roster.faults.items()}
         self.names = [*self.slots, *self.faults]
+        self.failed_handlers: list[Finding] = []
         self._app = app
 
     def matching(self, pattern: str) -> list[str]:
@@ -113,5 +115,7 @@ def load(app: Celery) -> Schedule:
         ConfigurationError: Beat would not start, for another reason than an entry.
 
     """
-    with heard():
-        return Schedule(app)
+    with heard() as records:
+        schedule = Schedule(app)
+        schedule.failed_handlers = [each for each in told_by(records) if each.name == "handler"]
+        return schedule
