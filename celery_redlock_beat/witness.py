@@ -109,7 +109,7 @@ class Witness:
     def _memory(self, entry: str, slot: Slot | None) -> Memory:
         mark, closed = self.marks[entry], self.closed(entry)
         sure = min(closed, self._told_at - MAY_LACK) if self._loses_messages else closed
-        since, fingerprint = (slot.since, slot.timetable.fingerprint) if slot else (0, "")
+        since, fingerprint = (slot.since, slot.fingerprint) if slot else (0, "")
         still_open = tuple(self._open.get(entry, ())) if self._open is not None else ()
         closed = mark if still_open else closed
         runs = self.runs.get(entry, 0)

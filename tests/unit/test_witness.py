@@ -209,3 +209,12 @@ def test_an_outcome_in_hand_is_told_once(witness):
     witness.published(grant, {})
     hand.conclude(Settlement(grant, SENT), event=None)
     assert told(witness, hand).settled == [Settlement(grant, SENT)]
+
+
+def test_a_limit_is_a_part_of_what_an_entry_is_known_by():
+    slot = Slot("mine", Interval(SECOND), Policy(max_runs=3), since=7)
+    witness = Witness(loses_messages=False)
+    witness.hear_mark("mine", NOW, 1)
+    (memory,) = witness.testimony([slot], Hand()).memories
+    assert memory.fingerprint == slot.fingerprint
+    assert memory.fingerprint != Slot("mine", Interval(SECOND), Policy()).fingerprint
