@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from celery_redlock_beat.claims import Claims
 from celery_redlock_beat.delivery import Delivered
-from celery_redlock_beat.delivery.headers import message_for, task_id_of
+from celery_redlock_beat.delivery.headers import message_for
 from celery_redlock_beat.errors import (
     BrokerUnreachable,
     DeliveryFailed,
@@ -23,7 +23,8 @@ from celery_redlock_beat.lateness import NONE_PASSED_OVER
 from celery_redlock_beat.ledger import MOST_PER_CALL, Grant, Release, Settlement
 from celery_redlock_beat.orphans import MOST_ATTEMPTS
 from celery_redlock_beat.recovery import Testifier
-from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Event, Outcome, Reason, skipped
+from celery_redlock_beat.telling import Teller
+from celery_redlock_beat.ticks import SECOND, SENT, Event, Outcome, Reason, skipped
 from celery_redlock_beat.witness import Witness
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.lateness import PassedOver, Slot
     from celery_redlock_beat.ledger import Ledger
-    from celery_redlock_beat.ticks import Micros, Tick
+    from celery_redlock_beat.ticks import Micros
 
 FIRST_CLAIM = 10
 """Ticks in a claim as long as it is not known how long a message takes."""
@@ -70,7 +71,6 @@ class Dispatcher:
         self.entry_of = entry_of
         self.namespace = namespace
         self.lease = lease
-        self.observe = observe
         self.hand = Hand()
         self.witness = Witness(loses_messages=delivery.shares_ledger)
         self.claims = Claims(
@@ -82,7 +82,10 @@ class Dispatcher:
             lease,
             lambda name: entry_of(name) is not None,
         )
-        self.testifier = Testifier(ledger, self.witness, due, self.hand, self.claims, self._doubt)
+        self.teller = Teller(observe, entry_of, due, clock, namespace)
+        self.testifier = Testifier(
+            ledger, self.witness, due, self.hand, self.claims, self.teller.doubt
+        )
         self._pace: Micros = 0
         self._can_send = False
         self._unanswered = False
@@ -115,14 +118,6 @@ class Dispatcher:
             return RETRY
         now, instant = self.clock.now(), self.claims.next_look()
         return SECOND if instant is None else max(MOMENT, instant - now)
-
-    def _doubt(self, tick: Tick) -> None:
-        unknown = Grant(tick, fence=0, attempt=0, previous=tick.at, deadline=0)
-        self._tell(
-            self._event(
-                unknown, IN_DOUBT, NONE_PASSED_OVER, "the ledger has lost what it knew of it"
-            )
-        )
 
     def _room(self) -> int:
         # As many as can be sent within half a lease at the pace of the last ones.
@@ -236,7 +231,7 @@ class Dispatcher:
                 self.witness.pushed(grant, passed.counts)
             else:
                 self.witness.settled(Settlement(grant, SENT, passed.counts))
-            self._tell(self._event(grant, SENT, passed))
+            self.teller.tell(self.teller.event(grant, SENT, passed))
         elif delivered is Delivered.UNSENT:
             self.witness.settled(Settlement(grant, SENT, passed.counts))
         elif delivered is Delivered.PUBLISHED:
@@ -251,38 +246,17 @@ class Dispatcher:
     def _conclude(
         self, grant: Grant, outcome: Outcome, passed: PassedOver, detail: str = ""
     ) -> None:
-        event = self._event(grant, outcome, passed, detail)
+        event = self.teller.event(grant, outcome, passed, detail)
         self.claims.orphans.forget(grant.tick)
         self.hand.conclude(Settlement(grant, outcome, passed.counts), event)
 
     def _settle(self) -> None:
         for settlement, event in self.hand.settle(self.ledger):
             self.witness.settled(settlement)
-            self._tell(event)
-
-    def _tell(self, event: Event) -> None:
-        try:
-            self.observe(event)
-        except Exception:
-            logger.exception("%s: an observer failed", event.tick)
+            self.teller.tell(event)
 
     def _give_back(self, grant: Grant, back_off: Micros, why: Release, exc: Exception) -> None:
         # That the broker is away was told, once; there may be many ticks.
         level = logging.DEBUG if why is Release.UNREACHABLE else logging.WARNING
         logger.log(level, "%s: not sent, will be tried again: %s", grant.tick, exc)
         self.ledger.release([grant], back_off, why)
-
-    def _event(self, grant: Grant, outcome: Outcome, passed: PassedOver, detail: str = "") -> Event:
-        entry, slot = self.entry_of(grant.tick.entry), self.due.get(grant.tick.entry)
-        due_at = slot.due_at(grant.tick.at) if slot else grant.tick.at
-        return Event(
-            tick=grant.tick,
-            outcome=outcome,
-            task=entry.task if entry else "",
-            task_id=task_id_of(entry, grant.tick, self.namespace),
-            attempt=grant.attempt,
-            lateness=self.clock.now() - due_at,
-            passed_over=passed.counts,
-            passed_over_exact=passed.exact,
-            detail=detail,
-        )

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import tzinfo
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.hints import hint
 from celery_redlock_beat.setting_values import (
     checked,
-    one_of,
     parse_count,
     parse_flag,
     parse_instant,
-    parse_seconds,
     parse_shift,
-    parse_some_seconds,
     parse_tags,
     parse_text,
 )
-from celery_redlock_beat.ticks import CATCH_UP, DST
+from celery_redlock_beat.settings import PARSERS as SETTINGS
 from celery_redlock_beat.timetables.zones import zone_of
 
 if TYPE_CHECKING:
@@ -29,6 +26,16 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+GLOBAL = (
+    "dst",
+    "catch_up",
+    "catch_up_window",
+    "catch_up_limit",
+    "misfire_grace_time",
+    "jitter",
+    "expires",
+)
+"""What the settings of the same names say for all entries."""
 PERIODIC_TASK_KEYS = {"schedule", "task", "args", "kwargs", "options"}
 
 
@@ -109,8 +116,7 @@ def is_option(key: str, value: object) -> bool:
 
 def hint_for(key: object, known: Collection[str]) -> str:
     """Return which key may have been meant, or which there are."""
-    near = get_close_matches(str(key), known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+    return hint(str(key), known, f"known are {', '.join(sorted(known))}")
 
 
 def _parse_zone(value: object) -> object:
@@ -125,19 +131,13 @@ def _parse_zone(value: object) -> object:
 
 PARSERS: dict[str, Callable[[object], Any]] = {
     "timezone": _parse_zone,
-    "dst": one_of(*DST),
-    "catch_up": one_of(*CATCH_UP),
-    "catch_up_window": parse_some_seconds,
-    "catch_up_limit": parse_count,
-    "misfire_grace_time": parse_some_seconds,
-    "jitter": parse_seconds,
+    **{key: SETTINGS[key] for key in GLOBAL},
     "phase": parse_shift,
     "start": parse_instant,
     "end": parse_instant,
     "max_runs": parse_count,
     "run_on_start": parse_flag,
     "enabled": parse_flag,
-    "expires": one_of("next"),
     "description": parse_text,
     "tags": parse_tags,
 }

@@ -5,12 +5,12 @@ A parser takes any object. It returns the value to use, or raises ``ValueError``
 
 from __future__ import annotations
 
-import difflib
 import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from celery_redlock_beat.errors import ConfigurationError, SettingError
+from celery_redlock_beat.hints import hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,13 +146,8 @@ def one_of(*allowed: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
         if isinstance(value, str) and value in allowed:
             return value
-        near = difflib.get_close_matches(str(value).lower(), allowed, n=1)
-        hint = (
-            f"did you mean {near[0]!r}?"
-            if near
-            else f"write one of {', '.join(map(repr, allowed))}"
-        )
-        raise ValueError(f"is not understood: {hint}")
+        otherwise = f"write one of {', '.join(map(repr, allowed))}"
+        raise ValueError(f"is not understood: {hint(str(value).lower(), allowed, otherwise)}")
 
     return parse
 

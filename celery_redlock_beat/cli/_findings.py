@@ -12,8 +12,20 @@ from celery_redlock_beat.diagnostics import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from celery_redlock_beat.diagnostics import Report
+
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.HINT: "cyan"}
 INDENT = " " * 9
+
+
+def report_lines(report: Report, *, plain: bool) -> Iterator[str]:
+    """Yield the lines of a report but its last, the summary, which each command has its own of."""
+    for name, value in report.facts.items():
+        yield f"{name:<8} {value}"
+    for finding in report.findings:
+        yield ""
+        yield from lines_of(finding, plain=plain)
+    yield ""
 
 
 def lines_of(finding: Finding, *, plain: bool) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from celery_redlock_beat.cli._findings import lines_of
+from celery_redlock_beat.cli._findings import report_lines
 from celery_redlock_beat.cli.doctor import app_of, as_dict
 from celery_redlock_beat.diagnostics import Severity, many
 from celery_redlock_beat.diagnostics.schedules import ScheduleReport, check_schedule
@@ -38,12 +38,7 @@ def check(ctx: click.Context, *, strict: bool, as_json: bool) -> None:
 
 
 def _lines(report: ScheduleReport, *, plain: bool) -> Iterator[str]:
-    for name, value in report.facts.items():
-        yield f"{name:<8} {value}"
-    for finding in report.findings:
-        yield ""
-        yield from lines_of(finding, plain=plain)
-    yield ""
+    yield from report_lines(report, plain=plain)
     yield _summary(report)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from celery_redlock_beat.cli._findings import lines_of
+from celery_redlock_beat.cli._findings import report_lines
 from celery_redlock_beat.diagnostics import Report, Severity, examine, many
 
 if TYPE_CHECKING:
@@ -65,12 +65,7 @@ def as_dict(report: Report) -> dict[str, object]:
 
 
 def _lines(report: Report, *, plain: bool) -> Iterator[str]:
-    for name, value in report.facts.items():
-        yield f"{name:<8} {value}"
-    for finding in report.findings:
-        yield ""
-        yield from lines_of(finding, plain=plain)
-    yield ""
+    yield from report_lines(report, plain=plain)
     if not report.findings:
         yield "Nothing is wrong."
         return

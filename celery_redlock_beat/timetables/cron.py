@@ -111,9 +111,9 @@ class cron(OwnSchedule):  # noqa: N801  (named as Celery's crontab)
         zone = None if timezone is None else zone_of(timezone).name
         self._key = ("cron", meaning(expression), zone)
 
-    def timetable(self, app: Any = None, name: str = "") -> Cron | Interval:
-        """Return the timetable of this schedule within an app, for the entry of that name."""
-        return read_cron(self.expression, self._zone(app), name)
+    def timetable(self, zone: Zone | None = None, name: str = "") -> Cron | Interval:
+        """Return its timetable in a zone, its own or the app's, for the entry of that name."""
+        return read_cron(self.expression, zone or self._zone(), name)
 
     def __repr__(self) -> str:
         zone = f" {self._key[-1]}" if self._key[-1] else ""

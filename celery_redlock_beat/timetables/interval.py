@@ -9,6 +9,20 @@ from celery_redlock_beat.ticks import Count, Micros
 from celery_redlock_beat.timetables.walk import CEILING, FLOOR
 
 
+def check_period(period: Micros) -> None:
+    """Refuse a period that is not positive.
+
+    Raises:
+        ConfigurationError: It is not; says what to do.
+
+    """
+    if period <= 0:
+        raise ConfigurationError(
+            f"the period of an interval must be positive, not {period} microseconds; "
+            "use a number of seconds above zero, or remove the entry"
+        )
+
+
 @dataclass(frozen=True)
 class Interval:
     """Whole multiples of ``period`` since the epoch, shifted by ``phase`` (both in microseconds).
@@ -22,11 +36,7 @@ class Interval:
     phase: Micros = 0
 
     def __post_init__(self) -> None:
-        if self.period <= 0:
-            raise ConfigurationError(
-                f"the period of an interval must be positive, not {self.period} microseconds; "
-                "use a number of seconds above zero, or remove the entry"
-            )
+        check_period(self.period)
         object.__setattr__(self, "phase", self.phase % self.period)
 
     @property

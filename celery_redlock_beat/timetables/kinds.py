@@ -11,7 +11,7 @@ from celery.schedules import crontab, schedule, solar
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.ticks import Micros, Timetable, to_micros
 from celery_redlock_beat.timetables.celery_crontab import CeleryCrontab
-from celery_redlock_beat.timetables.cron import cron, read_cron
+from celery_redlock_beat.timetables.cron import cron
 from celery_redlock_beat.timetables.interval import Interval
 from celery_redlock_beat.timetables.oneoff import Once, clocked_at, instant_of, once
 from celery_redlock_beat.timetables.real_crontab import RealCrontab
@@ -95,14 +95,10 @@ def _of_crontab(spec: crontab, zone: Zone, terms: Terms) -> Timetable:
 
 
 def _of_cron(spec: cron, zone: Zone, terms: Terms) -> Timetable:
-    return read_cron(spec.expression, zone, terms.name)
+    return spec.timetable(zone, terms.name)
 
 
-def _of_once(spec: once, zone: Zone, _terms: Terms) -> Timetable:
-    return Once(instant_of(spec.at, zone))
-
-
-def _of_rrule(spec: rrule, zone: Zone, _terms: Terms) -> Timetable:
+def _of_own(spec: once | rrule, zone: Zone, _terms: Terms) -> Timetable:
     return spec.timetable(zone)
 
 
@@ -120,8 +116,8 @@ _READERS: dict[type, Callable[[Any, Zone, Terms], Timetable]] = {
     schedule: _of_schedule,
     crontab: _of_crontab,
     cron: _of_cron,
-    once: _of_once,
-    rrule: _of_rrule,
+    once: _of_own,
+    rrule: _of_own,
     solar: _of_solar,
 }
 

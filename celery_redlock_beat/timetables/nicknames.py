@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from fractions import Fraction
 
 from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.hints import hint
 from celery_redlock_beat.ticks import SECOND, Micros
 
 NICKNAMES = {
@@ -45,10 +45,9 @@ def spelled_out(expression: str) -> str | Micros:
     nickname = " ".join([word, *rest]).lower()
     if nickname in NICKNAMES:
         return NICKNAMES[nickname]
-    near = get_close_matches(nickname, [*NICKNAMES, EVERY], n=1)
     known = f"known are {', '.join(NICKNAMES)} and {EVERY} with a duration"
-    hint = f"did you mean {near[0]!r}?" if near else known
-    raise ConfigurationError(f"cron expression {expression!r}: unknown nickname; {hint}")
+    meant = hint(nickname, [*NICKNAMES, EVERY], known)
+    raise ConfigurationError(f"cron expression {expression!r}: unknown nickname; {meant}")
 
 
 def _period(expression: str, duration: str) -> Micros:

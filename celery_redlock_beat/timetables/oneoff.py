@@ -114,9 +114,9 @@ class once(OwnSchedule):  # noqa: N801  (named as Celery's crontab)
         self.timezone = timezone
         self._key = ("once", self._identity())
 
-    def timetable(self, app: Any = None) -> Once:
-        """Return the timetable of this schedule within an app."""
-        return Once(instant_of(self.at, self._zone(app)))
+    def timetable(self, zone: Zone | None = None) -> Once:
+        """Return the timetable of this schedule in a zone; by default its own, or the app's."""
+        return Once(instant_of(self.at, zone or self._zone()))
 
     def _identity(self) -> object:
         """Return what it is equal by: the instant, or, while no zone is known, the time told."""

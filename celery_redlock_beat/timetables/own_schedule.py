@@ -25,16 +25,16 @@ class OwnSchedule(BaseSchedule):  # type: ignore[misc]
     _key: tuple[Any, ...]
 
     @abstractmethod
-    def timetable(self) -> Timetable:
-        """Return the timetable of this schedule within its app."""
+    def timetable(self, zone: Zone | None = None) -> Timetable:
+        """Return the timetable of this schedule in a zone; by default its own, or the app's."""
 
     @property
     def tz(self) -> dt.tzinfo:
         """The zone in which it is told."""
         return self._zone().tz
 
-    def _zone(self, app: Any = None) -> Zone:
-        return zone_of((app or self.app).timezone if self.timezone is None else self.timezone)
+    def _zone(self) -> Zone:
+        return zone_of(self.app.timezone if self.timezone is None else self.timezone)
 
     def remaining_estimate(self, last_run_at: dt.datetime) -> dt.timedelta:
         """Return how long it is from now to the first instant after ``last_run_at``."""

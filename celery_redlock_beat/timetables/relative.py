@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.ticks import COUNT_LIMIT, Count, Micros
+from celery_redlock_beat.timetables.interval import check_period
 from celery_redlock_beat.timetables.walk import CEILING, FLOOR
 from celery_redlock_beat.timetables.wall import day_at, day_start
 from celery_redlock_beat.timetables.zones import DAY, Zone
@@ -35,11 +36,7 @@ class Relative:
     phase: Micros = 0
 
     def __post_init__(self) -> None:
-        if self.period <= 0:
-            raise ConfigurationError(
-                f"the period of an interval must be positive, not {self.period} microseconds; "
-                "use a number of seconds above zero, or remove the entry"
-            )
+        check_period(self.period)
         if self.period > DAY and self.period % DAY:
             raise ConfigurationError(
                 "a relative interval counts anew each local midnight, so one longer than a day "

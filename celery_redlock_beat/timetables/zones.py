@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import re
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.hints import hint
 from celery_redlock_beat.ticks import SECOND, Micros, to_datetime
 
 DAY: Micros = 86_400 * SECOND
@@ -85,10 +85,10 @@ def _named(name: str) -> Zone:
         return UTC_ZONE
     tz = None if name in _OF_THE_MACHINE else _loaded(name)
     if tz is None:
-        close = get_close_matches(name, available_timezones() - _OF_THE_MACHINE, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "use an IANA name as 'Europe/Berlin'"
+        known = available_timezones() - _OF_THE_MACHINE
+        meant = hint(name, known, "use an IANA name as 'Europe/Berlin'")
         raise ConfigurationError(
-            f"unknown time zone {name!r}; {hint} "
+            f"unknown time zone {name!r}; {meant} "
             "(where the system has no zone files, install the package 'tzdata')"
         )
     return Zone(name, tz)

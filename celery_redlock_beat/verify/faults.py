@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from random import Random
+
+from celery_redlock_beat.hints import hint
 
 LASTS = {"kill": (0.2, 6.0), "pause": (0.1, 10.0), "restart": (0.2, 2.0), "cut": (0.1, 10.0)}
 """The kinds of faults, and how many seconds each lasts, from and to."""
@@ -47,9 +48,8 @@ def parse_kinds(text: str, possible: tuple[str, ...] = tuple(LASTS)) -> tuple[st
         if name in {ALL, NONE}:
             raise ValueError(f"{name!r} stands alone")
         if name not in LASTS:
-            near = difflib.get_close_matches(name, [*LASTS, ALL, NONE], n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose some of {_listed()}"
-            raise ValueError(f"{name!r} is no fault: {hint}")
+            meant = hint(name, [*LASTS, ALL, NONE], f"choose some of {_listed()}")
+            raise ValueError(f"{name!r} is no fault: {meant}")
     return tuple(name for name in LASTS if name in names)
 
 

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
 from celery.schedules import crontab
 from dateutil import tz as dateutil_tz
 
-from celery_redlock_beat.ticks import Count, to_datetime, to_micros
+from celery_redlock_beat.ticks import Count
 from celery_redlock_beat.timetables import CeleryCrontab
 from celery_redlock_beat.timetables.zones import zone_of
+from support.windows import at, day_of, shown
 
 BERLIN = "Europe/Berlin"
 
@@ -18,31 +19,13 @@ def table_of(*fields, zone=BERLIN, **named):
     return CeleryCrontab.of(crontab(*fields, **named), zone_of(zone))
 
 
-def at(text, zone="UTC"):
-    return to_micros(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)))
-
-
-def local(table, moment):
-    return to_datetime(moment).astimezone(ZoneInfo(table.zone)).isoformat()[:16]
-
-
-def day_of(table, date):
-    moment = at(f"{date}T00:00", table.zone) - 1
-    found = []
-    while (moment := table.next_after(moment)) is not None:
-        if not local(table, moment).startswith(date):
-            return found
-        found.append(local(table, moment)[11:])
-    return found
-
-
 def test_fields_are_told_in_the_zone():
     assert table_of("0", "9").next_after(at("2026-06-19T00:00")) == at("2026-06-19T07:00")
 
 
 def test_both_day_fields_must_match():
     table = table_of("0", "0", day_of_month="13", day_of_week="fri")
-    assert local(table, table.next_after(at("2026-06-01T00:00"))) == "2026-11-13T00:00"
+    assert shown(table, table.next_after(at("2026-06-01T00:00"))) == "2026-11-13T00:00"
 
 
 def test_ranges_may_wrap_around():

@@ -10,37 +10,19 @@ from celery import Celery
 from celery.schedules import crontab
 
 from celery_redlock_beat.errors import ConfigurationError
-from celery_redlock_beat.ticks import Count, to_datetime, to_micros
+from celery_redlock_beat.ticks import Count, to_datetime
 from celery_redlock_beat.timetables.cron import Cron, cron, read_cron
 from celery_redlock_beat.timetables.interval import Interval
 from celery_redlock_beat.timetables.zones import UTC_ZONE, zone_of
+from support.windows import at, day_of, shown
 
 BERLIN = "Europe/Berlin"
 LORD_HOWE = "Australia/Lord_Howe"
 
 
-def at(text, zone="UTC"):
-    return to_micros(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)))
-
-
-def local(table, moment):
-    return to_datetime(moment).astimezone(ZoneInfo(table.zone)).isoformat()[:16]
-
-
-def day_of(table, date):
-    """Return the local times of the ticks of a local date."""
-    moment = at(f"{date}T00:00", table.zone) - 1
-    found = []
-    while (moment := table.next_after(moment)) is not None:
-        if not local(table, moment).startswith(date):
-            return found
-        found.append(local(table, moment)[11:])
-    return found
-
-
 def after(expression, text, zone="UTC"):
     table = Cron(expression, zone)
-    return local(table, table.next_after(at(text, zone)))
+    return shown(table, table.next_after(at(text, zone)))
 
 
 def test_five_fields_begin_with_the_minute():
@@ -63,7 +45,7 @@ def test_either_day_field_matches_when_both_are_given():
     moment = at("2026-06-01T00:00")
     for _ in range(5):
         moment = table.next_after(moment)
-        days.append(local(table, moment)[8:10])
+        days.append(shown(table, moment)[8:10])
     assert days == ["05", "12", "13", "19", "26"]
 
 
@@ -73,7 +55,7 @@ def dates(expression, count, start="2026-01-01T00:00"):
     found = []
     while len(found) < count:
         moment = table.next_after(moment)
-        found.append(local(table, moment)[5:10])
+        found.append(shown(table, moment)[5:10])
     return found
 
 
@@ -139,8 +121,8 @@ def test_nothing_is_lost_where_clocks_move_by_half_an_hour():
 def test_a_day_that_a_country_left_out_fires_once_at_its_end():
     table = Cron("0 3 * * *", "Pacific/Apia")
     moment = table.next_after(at("2011-12-29T12:00", "Pacific/Apia"))
-    assert local(table, moment) == "2011-12-31T00:00"
-    assert local(table, table.next_after(moment)) == "2011-12-31T03:00"
+    assert shown(table, moment) == "2011-12-31T00:00"
+    assert shown(table, table.next_after(moment)) == "2011-12-31T03:00"
 
 
 def test_leap_days_eight_years_apart_are_found():

@@ -422,7 +422,7 @@ def test_an_observer_that_raises_stops_nothing(fleet, node):
     def broken(_event):
         raise ValueError("observer")
 
-    node.dispatcher.observe = broken
+    node.dispatcher.teller.observe = broken
     fleet.advance(1)
     node.run()
     assert fleet.totals() == {"sent": 1}

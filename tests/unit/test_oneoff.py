@@ -112,10 +112,10 @@ def stock_view(schedule, now, zone="UTC"):
 
 def test_without_a_zone_it_is_told_in_that_of_the_app():
     app = Celery("shop", set_as_current=False, timezone=BERLIN)
-    assert once(EVE).timetable(app) == Once(AT)
+    assert once(EVE).timetable(zone_of(BERLIN)) == Once(AT)
     assert once(EVE, app=app).timetable() == Once(AT)
-    assert once(EVE, "UTC").timetable(app) == Once(AT + 3600 * SECOND)
-    assert once(EVE + "+01:00", "UTC").timetable(app) == Once(AT)
+    assert once(EVE, "UTC", app=app).timetable() == Once(AT + 3600 * SECOND)
+    assert once(EVE + "+01:00", "UTC", app=app).timetable() == Once(AT)
 
 
 def test_a_stock_beat_runs_it_at_its_instant_and_never_again():

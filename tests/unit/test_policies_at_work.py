@@ -48,6 +48,15 @@ def sent(node):
     return [event.tick.at for event in node.events if event.outcome.text == "sent"]
 
 
+def delayed_tick(slot):
+    """Return a minute whose tick is due more than ten seconds later."""
+    return next(
+        tick
+        for tick in range(START + 5 * MINUTE, START + DAY, MINUTE)
+        if slot.due_at(tick) - tick > 10 * SECOND
+    )
+
+
 class TestJitter:
     def test_a_tick_is_sent_when_its_jitter_is_over_and_never_earlier(self, fleet, node):
         node.put("a", Interval(MINUTE), jitter=30 * SECOND)
@@ -111,11 +120,7 @@ class TestJitter:
         node.put("a", Interval(MINUTE), jitter=MINUTE)
         node.run()
         slot = node.dispatcher.due.get("a")
-        newest = next(
-            tick
-            for tick in range(START + 5 * MINUTE, START + DAY, MINUTE)
-            if slot.due_at(tick) - tick > 10 * SECOND
-        )
+        newest = delayed_tick(slot)
         fleet.now = newest + SECOND
         node.run()
         assert sent(node) == [newest - MINUTE]
@@ -234,11 +239,7 @@ class TestExpiry:
         node.put("a", Interval(MINUTE), expires=True, jitter=MINUTE)
         node.run()
         slot = node.dispatcher.due.get("a")
-        newest = next(
-            tick
-            for tick in range(START + 5 * MINUTE, START + DAY, MINUTE)
-            if slot.due_at(tick) - tick > 10 * SECOND
-        )
+        newest = delayed_tick(slot)
         fleet.now = newest + SECOND
         node.run()
         (message,) = node.delivery.messages

@@ -1,42 +1,22 @@
 from __future__ import annotations
 
 import pickle
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
 import pytest
 from celery.schedules import crontab
 from dateutil import tz as dateutil_tz
 
-from celery_redlock_beat.ticks import Count, to_datetime, to_micros
+from celery_redlock_beat.ticks import Count
 from celery_redlock_beat.timetables.celery_crontab import CeleryCrontab
 from celery_redlock_beat.timetables.real_crontab import RealCrontab
 from celery_redlock_beat.timetables.zones import zone_of
+from support.windows import at, day_of, shown
 
 BERLIN = "Europe/Berlin"
 
 
 def table_of(*fields, zone=BERLIN, **named):
     return RealCrontab.of(crontab(*fields, **named), zone_of(zone))
-
-
-def at(text, zone="UTC"):
-    return to_micros(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)))
-
-
-def local(table, moment):
-    return to_datetime(moment).astimezone(table.place.tz).isoformat()[:16]
-
-
-def day_of(table, date):
-    """Return the local times of the ticks of a local date."""
-    moment = at(f"{date}T00:00", table.zone) - 1
-    found = []
-    while (moment := table.next_after(moment)) is not None:
-        if not local(table, moment).startswith(date):
-            return found
-        found.append(local(table, moment)[11:])
-    return found
 
 
 def test_an_hourly_crontab_fires_in_both_passes():
@@ -67,8 +47,8 @@ def test_a_fixed_time_in_a_gap_fires_at_its_end():
 def test_a_day_that_a_country_left_out_fires_once_at_its_end():
     table = table_of(0, 3, zone="Pacific/Apia")
     moment = table.next_after(at("2011-12-29T12:00", "Pacific/Apia"))
-    assert local(table, moment) == "2011-12-31T00:00"
-    assert local(table, table.next_after(moment)) == "2011-12-31T03:00"
+    assert shown(table, moment) == "2011-12-31T00:00"
+    assert shown(table, table.next_after(moment)) == "2011-12-31T03:00"
 
 
 def test_away_from_changes_it_agrees_with_celerys():

@@ -12,32 +12,18 @@ from dateutil import rrule as du
 from dateutil import tz
 
 from celery_redlock_beat.errors import ConfigurationError
-from celery_redlock_beat.ticks import Count, to_datetime, to_micros
+from celery_redlock_beat.ticks import Count, to_datetime
 from celery_redlock_beat.timetables.rule import Rule, is_rule_text, rrule, rule_of
 from celery_redlock_beat.timetables.zones import zone_of
+from support.windows import at, day_of, shown
 
 BERLIN = "Europe/Berlin"
 NEW_YORK = "America/New_York"
 
 
-def at(text, zone="UTC"):
-    return to_micros(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)))
-
-
-def local(table, moment):
-    return to_datetime(moment).astimezone(ZoneInfo(table.zone)).isoformat()[:16]
-
-
 def first(table, text="2026-01-01T00:00", number=3):
     """Return the local times of the first ticks after a local time."""
-    return [local(table, tick) for tick in islice(table.instants(at(text, table.zone) - 1), number)]
-
-
-def times_of(table, day):
-    """Return the local times of the ticks of a local date."""
-    begin = at(f"{day}T00:00", table.zone) - 1
-    shown = (local(table, tick) for tick in islice(table.instants(begin), 30))
-    return [each[11:] for each in shown if each.startswith(day)]
+    return [shown(table, tick) for tick in islice(table.instants(at(text, table.zone) - 1), number)]
 
 
 class TestReading:
@@ -235,30 +221,30 @@ class TestRefusals:
 
 class TestChangesOfOffset:
     def test_a_time_in_a_gap_is_shifted_by_the_gap(self):
-        assert times_of(Rule("FREQ=DAILY;BYHOUR=2;BYMINUTE=30", BERLIN), "2026-03-29") == ["03:30"]
+        assert day_of(Rule("FREQ=DAILY;BYHOUR=2;BYMINUTE=30", BERLIN), "2026-03-29") == ["03:30"]
 
     def test_a_repeated_time_fires_in_the_first_pass(self):
         table = Rule("FREQ=DAILY;BYHOUR=2;BYMINUTE=30", BERLIN)
-        assert times_of(table, "2026-10-25") == ["02:30"]
+        assert day_of(table, "2026-10-25") == ["02:30"]
         assert table.next_after(at("2026-10-25T00:00")) == at("2026-10-25T00:30")
 
     def test_a_shifted_time_and_a_real_one_are_one_tick(self):
         table = Rule("FREQ=DAILY;BYHOUR=2,3;BYMINUTE=0,30", BERLIN)
-        assert times_of(table, "2026-03-29") == ["03:00", "03:30"]
+        assert day_of(table, "2026-03-29") == ["03:00", "03:30"]
 
     def test_shifted_times_come_in_order(self):
         table = Rule("FREQ=DAILY;BYHOUR=2,3;BYMINUTE=10,40\nRDATE:20260329T022000", BERLIN)
-        assert times_of(table, "2026-03-29") == ["03:10", "03:20", "03:40"]
+        assert day_of(table, "2026-03-29") == ["03:10", "03:20", "03:40"]
 
     def test_an_hourly_rule_rests_for_the_second_pass(self):
         table = Rule("FREQ=HOURLY", BERLIN)
-        assert len(times_of(table, "2026-10-25")) == 24
+        assert len(day_of(table, "2026-10-25")) == 24
         assert table.next_after(at("2026-10-25T00:00")) == at("2026-10-25T02:00")
-        assert len(times_of(table, "2026-03-29")) == 23
+        assert len(day_of(table, "2026-03-29")) == 23
 
     def test_a_gap_of_half_an_hour_shifts_by_half_an_hour(self):
         table = Rule("FREQ=DAILY;BYHOUR=2;BYMINUTE=0,20,40", "Australia/Lord_Howe")
-        assert times_of(table, "2026-10-04") == ["02:30", "02:40", "02:50"]
+        assert day_of(table, "2026-10-04") == ["02:30", "02:40", "02:50"]
 
     def test_a_day_that_a_country_left_out_is_one_tick_with_the_next(self):
         table = Rule("FREQ=DAILY;BYHOUR=3", "Pacific/Apia")
@@ -359,9 +345,9 @@ class TestSets:
 
     def test_a_date_in_utc_may_be_in_the_second_pass(self):
         table = Rule("FREQ=DAILY;BYHOUR=2;BYMINUTE=30\nRDATE:20261025T013000Z", BERLIN)
-        assert times_of(table, "2026-10-25") == ["02:30", "02:30"]
+        assert day_of(table, "2026-10-25") == ["02:30", "02:30"]
         left_out = Rule(f"{table.text} EXDATE:20261025T013000Z", BERLIN)
-        assert times_of(left_out, "2026-10-25") == ["02:30"]
+        assert day_of(left_out, "2026-10-25") == ["02:30"]
 
     def test_dates_alone_need_no_rule(self):
         table = Rule("RDATE;VALUE=DATE:20260619,20260101", BERLIN)
