@@ -45,14 +45,13 @@ def wanted(
     """
     if slot.policy.catch_up != "all":
         return [newest]
-    if slot.floor is None:
-        slot.floor = _floor(slot, timetable, newest, now)
+    if slot.cursor >= slot.backlog_end:  # what has become due since is another backlog
+        slot.floor, slot.backlog_end = _floor(slot, timetable, newest, now), newest
     instants: list[Micros] = []
     at = max(slot.cursor, slot.floor)
     while len(instants) < most:
         following = timetable.next_after(at)
-        if following is None or following > newest:
-            slot.floor = None  # the backlog ends here
+        if following is None or following > slot.backlog_end:
             break
         instants.append(at := following)
     return instants or [newest]

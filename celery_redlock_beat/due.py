@@ -96,7 +96,7 @@ class DueQueue:
         """Set an entry's cursor to a mark that an operator set, and look at it anew."""
         slot = self._slots.get(name)
         if slot:
-            slot.cursor, slot.retry_at, slot.look_again, slot.floor = mark, 0, 0, None
+            slot.cursor, slot.retry_at, slot.look_again, slot.backlog_end = mark, 0, 0, 0
             self._pending[name] = None
 
     def between(self, name: str, after: Micros, until: Micros) -> list[Micros]:
@@ -167,7 +167,7 @@ class DueQueue:
         # The server's clock was set back: what was known of now and next holds no longer.
         for slot in self:
             slot.retry_at = slot.look_again = 0
-            slot.floor = None
+            slot.backlog_end = 0
         self._heap = []
         for group in self._groups.values():
             group.newest = None

@@ -84,8 +84,8 @@ class Slot:
 
     ``cursor`` is the highest mark that the ledger answered; nothing before ``since`` is caught up;
     before ``retry_at`` it is not asked for; ``look_again`` is when an opaque schedule wants to be
-    asked after a run, whoever does it. ``floor`` is up to where a backlog is passed over, as long
-    as there is one.
+    asked after a run, whoever does it. Of a backlog up to ``backlog_end``, what is not later than
+    ``floor`` is passed over.
     """
 
     name: str
@@ -95,7 +95,8 @@ class Slot:
     since: Micros = 0
     retry_at: Micros = 0
     look_again: Micros = 0
-    floor: Micros | None = None
+    floor: Micros = 0
+    backlog_end: Micros = 0
 
     @property
     def fingerprint(self) -> str:

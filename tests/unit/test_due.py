@@ -202,3 +202,22 @@ def test_a_schedule_that_is_always_due_is_asked_again_when_it_says_so(due):
     assert due.asks(now + 5 * SECOND - 1, 100) == []
     assert due.next_look() == now + 1 + 5 * SECOND
     assert due.asks(now + 1 + 5 * SECOND, 100)
+
+
+def test_each_backlog_has_a_limit_of_its_own_also_where_others_ended_the_last_one(due):
+    due.put(slot(cursor=T0, catch_up="all", limit=30))
+    assert len(due.asks(T0 + 25 * SECOND, 100)) == CHUNK
+    due.advance("a", T0 + 25 * SECOND)
+    assert due.asks(T0 + 25 * SECOND, 100) == []
+    late = T0 + 1000 * SECOND
+    assert due.asks(late, 100)[0].tick.at == late - 29 * SECOND
+
+
+def test_what_becomes_due_while_a_node_sleeps_over_a_backlog_is_another_one(due):
+    due.put(slot(cursor=T0, catch_up="all", limit=30))
+    due.asks(T0 + 25 * SECOND, 100)
+    due.advance("a", T0 + 20 * SECOND)
+    late = T0 + 1000 * SECOND
+    assert instants(due.asks(late, 100)) == [("a", second) for second in range(21, 26)]
+    due.advance("a", T0 + 25 * SECOND)
+    assert due.asks(late, 100)[0].tick.at == late - 29 * SECOND
