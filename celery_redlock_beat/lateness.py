@@ -85,7 +85,7 @@ class Slot:
     ``cursor`` is the highest mark that the ledger answered; nothing before ``since`` is caught up;
     before ``retry_at`` it is not asked for; ``look_again`` is when an opaque schedule wants to be
     asked after a run, whoever does it. Of a backlog up to ``backlog_end``, what is not later than
-    ``floor`` is passed over.
+    ``floor`` is passed over. ``revision`` is that under which the entry is stored, if it is.
     """
 
     name: str
@@ -97,6 +97,7 @@ class Slot:
     look_again: Micros = 0
     floor: Micros = 0
     backlog_end: Micros = 0
+    revision: int | None = None
 
     @property
     def fingerprint(self) -> str:

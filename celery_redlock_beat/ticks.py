@@ -75,6 +75,7 @@ class Reason(StrEnum):
     WINDOW = "window"
     PAUSED = "paused"
     REMOVED = "removed"
+    OPERATOR = "operator"
     ERROR = "error"
     ATTEMPTS = "attempts"
     UNKNOWN_ENTRY = "unknown_entry"

@@ -15,9 +15,10 @@ from celery_redlock_beat.ticks import SECOND, Micros
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from celery_redlock_beat.ledger.steering import Change, Changes, Look, Resumption, Steered
     from celery_redlock_beat.ticks import Outcome, Reason, Tick
 
-ESSENTIAL = ("marks", "open", "grants", "paused")
+ESSENTIAL = ("marks", "open", "grants", "paused", "entries")
 """The keys that the ledger notices the loss of."""
 MOST_PER_CALL = 100
 """Ticks per call: 100 grants hold the server for 1–1.6 ms, 1000 for 12–27 ms."""
@@ -25,7 +26,8 @@ HEARTBEAT_ALIVE: Micros = 30 * SECOND
 """How old a heartbeat may be for its node to count as alive."""
 SETTLED_KEPT: Micros = 600 * SECOND
 """How long a settled grant is remembered, so that its own node is told so when it asks again."""
-
+HISTORY = 10_000
+"""How many outcomes are kept, about."""
 MAY_MISS: Micros = 900 * SECOND
 """How long an entry may be missing from all living nodes before it counts as removed."""
 
@@ -36,7 +38,8 @@ class Registration:
 
     ``again`` tells that it was removed or disabled meanwhile. ``run_on_start`` opens one tick at
     the first registration ever. ``once`` tells that it has one instant only: also where that has
-    passed it shall be accounted for, as everything that is due.
+    passed it shall be accounted for, as everything that is due. ``revision`` is that under which
+    it is stored, if it is.
     """
 
     entry: str
@@ -44,6 +47,7 @@ class Registration:
     again: bool = False
     run_on_start: bool = False
     once: bool = False
+    revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class Verdict(StrEnum):
     EARLY = "EARLY"
     PAUSED = "PAUSED"
     FINISHED = "FINISHED"
+    CHANGED = "CHANGED"
     UNREGISTERED = "UNREGISTERED"
     UNREADABLE = "UNREADABLE"
 
@@ -82,13 +87,15 @@ class Ask:
 
     ``due_at`` is the tick and its jitter. ``expected`` makes the claim a compare-and-set on the
     mark, for timetables that compute their next instant from the last one. ``limit`` is how many
-    runs the entry may have at most: its ticks are then granted one after the other.
+    runs the entry may have at most: its ticks are then granted one after the other. ``revision`` is
+    that under which the entry is stored, if it is: CHANGED is the answer to another one.
     """
 
     tick: Tick
     due_at: Micros
     expected: Micros | None = None
     limit: int | None = None
+    revision: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,8 @@ class Grant:
     """The right to send one tick until ``deadline`` (ledger time), proven by ``fence``.
 
     ``previous`` is the mark before the first grant of this tick. ``waited`` tells that the tick
-    was released because it could not be delivered.
+    was released because it could not be delivered; ``unwanted`` that an operator wants it to be
+    skipped. ``due_at`` is the tick and its jitter, where that is known.
     """
 
     tick: Tick
@@ -105,15 +113,33 @@ class Grant:
     previous: Micros
     deadline: Micros
     waited: bool = False
+    unwanted: bool = False
+    due_at: Micros | None = None
+
+    @property
+    def due(self) -> Micros:
+        """When the tick is due."""
+        return self.tick.at if self.due_at is None else self.due_at
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """An entry that is paused. ``revision`` rises with every pause and resume."""
+    """An entry that is paused: why, by whom, since when, and until when it asks to be.
+
+    ``revision`` rises with every pause and resume. Its time may be over: until somebody resumes it,
+    nothing of it is sent.
+    """
 
     entry: str
     revision: int
-    note: str
+    note: str = ""
+    who: str = ""
+    since: Micros = 0
+    until: Micros | None = None
+
+    def is_over(self, now: Micros) -> bool:
+        """Whether it was to end by now."""
+        return self.until is not None and self.until <= now
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +173,8 @@ class Claimed:
     """The answers to a claim at the server's ``now``, orphans, and when the next lease ends.
 
     ``open`` names all open ticks of all entries, each with the mark before its first grant, or is
-    ``None`` where they are too many.
+    ``None`` where they are too many. ``revision`` is the highest of the feed; ``stirred`` tells
+    that somebody wrote to what is stored or paused past it.
     """
 
     now: Micros
@@ -156,15 +183,21 @@ class Claimed:
     cursor: int
     next_deadline: Micros | None
     open: Mapping[Tick, Micros] | None
+    revision: int = 0
+    stirred: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """An outcome to write down, with the ticks passed over since the previous mark, by reason."""
+    """An outcome to write down, with the ticks passed over since the previous mark, by reason.
+
+    ``detail`` says more where there is more to say.
+    """
 
     grant: Grant
     outcome: Outcome
     passed: Mapping[Reason, int] = field(default_factory=dict)
+    detail: str = ""
 
 
 class Closing(StrEnum):
@@ -227,7 +260,6 @@ class Testimony:
     memories: Sequence[Memory] = ()
     settled: Sequence[Settlement] = ()
     held: Sequence[Grant] = ()
-    pauses: Sequence[Pause] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +277,8 @@ class Recovery:
 
     ``refused`` marks were too far ahead; ``repaired`` has the marks that an operator set;
     ``lost`` names the keys that were missing; ``in_doubt`` are ticks that this push closed so;
-    ``not_in_force`` are those held grants that are not (any more).
+    ``not_in_force`` are those held grants that are not (any more). ``revision`` is that up to which
+    the ledger has the feed; ``began`` when it was empty and nobody remembered anything, or 0.
     """
 
     wait: Micros
@@ -255,6 +288,8 @@ class Recovery:
     doubts: list[Doubt] = field(default_factory=list)
     in_doubt: list[Tick] = field(default_factory=list)
     not_in_force: list[Tick] = field(default_factory=list)
+    revision: int = 0
+    began: Micros = 0
 
 
 class Ledger(Protocol):
@@ -268,6 +303,9 @@ class Ledger(Protocol):
     marks_key: str
     """Where it keeps what it knows of the entries, for those who must look there themselves."""
 
+    node: str
+    """What this node is known by."""
+
     def sibling(self) -> Ledger:
         """Return the same node on a connection of its own, for use beside an unfinished call."""
 
@@ -277,8 +315,11 @@ class Ledger(Protocol):
     def attend(self, entries: Sequence[str]) -> None:
         """Tell that this node still has these entries."""
 
-    def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
-        """Ask for ticks, ascending per entry, and for orphans from the cursor."""
+    def claim(self, asks: Sequence[Ask], cursor: int = 0, told: str = "") -> Claimed:
+        """Ask for ticks, ascending per entry, and for orphans from the cursor.
+
+        ``told`` is what the node tells of itself, as JSON; empty, if that is no news.
+        """
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
         """Close open ticks with their outcomes, counting what was passed over."""
@@ -293,6 +334,27 @@ class Ledger(Protocol):
 
     def recover(self, testimony: Testimony) -> Recovery:
         """Push what this node remembers, until the recovery is over."""
+
+    def restore(self, changes: Sequence[Change]) -> None:
+        """Push what was stored, removed, paused and resumed, ascending, where it is not known."""
+
+    def changes(self, since: int, *, going_on: bool = False) -> Changes:
+        """Tell what was stored, removed, paused and resumed after a revision.
+
+        ``going_on`` tells that it is one that was told from the very beginning.
+
+        Raises:
+            LedgerUnavailable: also where a key of the feed holds another type than ours.
+        """
+
+    def look(self, entries: Sequence[str]) -> list[Look]:
+        """Tell all that is known of entries, in the same order; this changes nothing."""
+
+    def resume(self, resumptions: Sequence[Resumption]) -> list[Steered]:
+        """End pauses, also those whose time is over."""
+
+    def depart(self, told: str) -> None:
+        """Tell that this node has left."""
 
     def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
         """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.ledger import Answer, Grant, Orphan, Verdict, wire
-from celery_redlock_beat.ledger.memory_server import NOBODY, Mark, Open
+from celery_redlock_beat.ledger.memory_server import NOBODY, Done, Mark, Open
+from celery_redlock_beat.ledger.steering import Kind
 from celery_redlock_beat.ticks import Tick
 
 if TYPE_CHECKING:
-    from celery_redlock_beat.ledger import Ask
+    from celery_redlock_beat.ledger import Ask, Pause
     from celery_redlock_beat.ledger.memory_server import MemoryServer
     from celery_redlock_beat.ticks import Micros
 
@@ -28,32 +29,25 @@ class Asking:
 
     def ask(self, asked: Ask) -> Answer:
         """Answer one ask by what is found, in the order of the script."""
-        server, tick, now = self.server, asked.tick, self.now
+        server, tick = self.server, asked.tick
         held, record = server.grant_of(tick), server.marks.get(tick.entry)
-        if record is None:
-            if held is None:
-                return Answer(tick, Verdict.UNREGISTERED, -1)
-            record = Mark(since=now)
-        if tick.entry in server.paused:
-            pause = wire.pause(tick.entry, server.paused[tick.entry])
-            return replace(_refusal(tick, Verdict.PAUSED, record), pause=pause)
-        if asked.due_at > now:
-            return _refusal(tick, Verdict.EARLY, record, asked.due_at - now)
-        if held is not None and tick.at > record.mark:
-            # Its run was lost with its mark, unless an operator set the mark back.
-            record.runs += tick.entry not in server.repairs
-            record.mark, server.marks[tick.entry] = tick.at, record
-        if isinstance(held, Open):
-            return self._ask_open(tick, held, record)
-        if tick.at <= record.mark or asked.expected not in (None, record.mark):
-            return _refusal(tick, Verdict.SETTLED, record)
-        refused = self._beyond(asked.limit, tick, record) if asked.limit is not None else None
-        return refused or self._ask_new(tick, record)
+        stored = server.changes.get((Kind.ENTRY, tick.entry))
+        if asked.revision is not None and asked.revision != stored:
+            return Answer(tick, Verdict.CHANGED, -1)
+        if record is None and held is None:
+            return Answer(tick, Verdict.UNREGISTERED, -1)
+        answer = self._ask_known(asked, held, record or Mark(since=self.now))
+        if answer.grant is None:
+            return answer
+        unwanted = tick.at in server.unwanted.get(tick.entry, ())
+        return replace(answer, grant=replace(answer.grant, unwanted=unwanted, due_at=asked.due_at))
 
     def orphan(self, tick: Tick, free_since: Micros) -> Orphan | None:
         """Return an open tick as an orphan, if anybody may take it."""
         held = self.server.grant_of(tick)
-        if not isinstance(held, Open) or tick.entry in self.server.paused:
+        pause = self._pause(tick.entry)
+        # Whoever asks for a tick whose entry's pause is over ends it.
+        if not isinstance(held, Open) or (pause and not pause.is_over(self.now)):
             return None
         return Orphan(tick, free_since, held.attempt)
 
@@ -66,6 +60,27 @@ class Asking:
             tick: grant.previous if isinstance(grant, Open) else tick.at - 1
             for tick, grant in held.items()
         }
+
+    def _pause(self, entry: str) -> Pause | None:
+        told = self.server.paused.get(entry)
+        return None if told is None else wire.pause(entry, wire.text(told))
+
+    def _ask_known(self, asked: Ask, held: Open | Done | None, record: Mark) -> Answer:
+        server, tick, now = self.server, asked.tick, self.now
+        if tick.entry in server.paused:
+            return replace(_refusal(tick, Verdict.PAUSED, record), pause=self._pause(tick.entry))
+        if asked.due_at > now:
+            return _refusal(tick, Verdict.EARLY, record, asked.due_at - now)
+        if held is not None and tick.at > record.mark:
+            # Its run was lost with its mark, unless an operator set the mark back.
+            record.runs += tick.entry not in server.repairs
+            record.mark, server.marks[tick.entry] = tick.at, record
+        if isinstance(held, Open):
+            return self._ask_open(tick, held, record)
+        if tick.at <= record.mark or asked.expected not in (None, record.mark):
+            return _refusal(tick, Verdict.SETTLED, record)
+        refused = self._beyond(asked.limit, tick, record) if asked.limit is not None else None
+        return refused or self._ask_new(tick, record)
 
     def _ask_open(self, tick: Tick, held: Open, record: Mark) -> Answer:
         deadline = self.server.open.get(tick, 0)

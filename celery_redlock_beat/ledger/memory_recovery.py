@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from celery_redlock_beat.ledger import Doubt, Grant, Recovery, Settlement
+from celery_redlock_beat.ledger import ESSENTIAL, Doubt, Grant, Recovery, Settlement
+from celery_redlock_beat.ledger.memory_feed import Feed
 from celery_redlock_beat.ledger.memory_server import HOUR, KEPT, Done, Mark, Open, Vouched
 from celery_redlock_beat.ticks import IN_DOUBT, Tick
 
@@ -13,21 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from celery_redlock_beat.ledger import Memory, Testimony
-    from celery_redlock_beat.ledger.memory_server import MemoryServer
+    from celery_redlock_beat.ledger.memory_call import Call
+    from celery_redlock_beat.ledger.steering import Change
     from celery_redlock_beat.ticks import Micros
 
 
 class Push:
     """One call of ``recover`` by one node, at one instant of its server."""
 
-    def __init__(
-        self, server: MemoryServer, now: Micros, seen: int, *, lease: Micros, keep: Micros
-    ) -> None:
-        self.server = server
-        self.now = now
+    def __init__(self, call: Call, seen: int, *, lease: Micros) -> None:
+        self.call = call
+        self.server = server = call.server
+        self.now = call.now
         self.seen = seen
         self.lease = lease
-        self.keep = keep
+        self.feed = Feed(server, call.now)
         self.refused: list[str] = []
         self.repaired: dict[str, Micros] = {}
         self.in_doubt: list[Tick] = []
@@ -44,26 +46,32 @@ class Push:
             if "open" in self.lost:
                 self._rebuild_open()
             server.keepers = set(KEPT)
+            if self.lost:
+                self.feed.forget(self.lost)
+            if len(self.lost) == len(ESSENTIAL):
+                server.began = self.now
             server.recovering, server.epoch = server.replid, uuid4().hex
             server.hold_down = self.now + hold_down
         server.fence = max(server.fence, self.seen)
 
-    def take(self, testimony: Testimony, node: str) -> None:
-        """Raise marks, close what is known settled, reopen what was never tried, and pause."""
+    def take(self, testimony: Testimony) -> None:
+        """Raise marks, close what is known settled, and reopen what was never tried."""
+        if testimony.memories or testimony.settled or testimony.held:
+            self.server.began = 0
         for memory in testimony.memories:
             self._mark(memory)
         for settlement in testimony.settled:
             self._settled(settlement)
         self.held = testimony.held
         for grant in testimony.held:
-            self._held(grant, node)
-        for pause in testimony.pauses:
-            known = self.server.paused.get(pause.entry, "").partition(" ")[0]
-            latest = max(
-                int(known) if known.isdecimal() else 0, self.server.resumed.get(pause.entry, 0)
-            )
-            if pause.revision > latest:
-                self.server.paused[pause.entry] = f"{pause.revision} {pause.note}"
+            self._held(grant)
+
+    def restore(self, changes: Sequence[Change]) -> None:
+        """Have what was stored, removed, paused and resumed as a node remembers it."""
+        if changes:
+            self.server.began = 0
+        for change in changes:
+            self.feed.restore(change)
 
     def end(self, hold_down: Micros) -> Recovery:
         """End the recovery if all is heard, or tell how long to wait, or what is in doubt."""
@@ -75,7 +83,7 @@ class Push:
             known = server.vouched.get(tick.entry)
             if known and known.is_closed(tick.at):
                 held = server.grants.get(tick)
-                self._close(tick)
+                self._close(tick, held)
                 if isinstance(held, Open):
                     server.passed_over[tick] = held.previous
         doubts = [
@@ -88,6 +96,7 @@ class Push:
         ]
         if not doubts:
             server.vouched.clear()
+            self.feed.find_end()
             server.identity, server.recovering, server.hold_down = server.replid, None, 0
         return self._told(0, doubts)
 
@@ -95,6 +104,8 @@ class Push:
         self, doubts: Mapping[Doubt, Sequence[Micros]], epoch: str, hold_down: Micros
     ) -> list[Tick]:
         """Close as in doubt what is neither open nor known settled."""
+        if doubts:
+            self.server.began = 0
         for doubt, instants in doubts.items():
             known = self.server.vouched.get(doubt.entry)
             if known is None or epoch != self.server.epoch or self._wait_left(hold_down):
@@ -139,17 +150,19 @@ class Push:
         if is_here and held and held.previous != settlement.grant.previous:
             self.server.passed_over[tick] = held.previous
             is_here = False
-        counted = settlement if is_here else Settlement(settlement.grant, settlement.outcome)
-        self.server.close(counted, self.now, self.keep)
+        attempt, told = held.attempt if held else 0, settlement.grant
+        grant = Grant(tick, told.fence, attempt, told.previous, 0)
+        passed = settlement.passed if is_here else {}
+        self.call.close(Settlement(grant, settlement.outcome, passed))
 
-    def _held(self, grant: Grant, node: str) -> None:
+    def _held(self, grant: Grant) -> None:
         server, tick = self.server, grant.tick
         held = server.grants.get(tick)
         is_older = isinstance(held, Open) and held.fence < grant.fence
         is_ours = held is None and not self._was_closed_here(tick)
         if server.recovering is not None and (is_ours or is_older):
             server.grants[tick] = Open(
-                node, grant.fence, grant.attempt, grant.previous, grant.waited
+                self.call.node, grant.fence, grant.attempt, grant.previous, grant.waited
             )
             server.open[tick] = min(grant.deadline, self.now + self.lease)
             self._raise(tick.entry, tick.at, 0, "", 0)
@@ -186,10 +199,11 @@ class Push:
             for each, held in self.server.grants.items()
         )
 
-    def _close(self, tick: Tick) -> None:
-        held = self.server.grants.get(tick)
+    def _close(self, tick: Tick, held: Open | Done | None = None) -> None:
         grant = Grant(tick, held.fence if held else 0, 0, tick.at, 0)
-        self.server.close(Settlement(grant, IN_DOUBT), self.now, self.keep)
+        if isinstance(held, Open):
+            grant = replace(grant, attempt=held.attempt, previous=held.previous)
+        self.call.close(Settlement(grant, IN_DOUBT))
         self.in_doubt.append(tick)
 
     def _rebuild_open(self) -> None:
@@ -212,4 +226,6 @@ class Push:
             list(doubts),
             self.in_doubt,
             not_in_force,
+            self.server.revision,
+            self.server.began,
         )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from functools import cache
-from hashlib import sha1
-from importlib import resources
-from typing import TYPE_CHECKING, Any, NamedTuple
+import re
+import socket
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from redis.exceptions import NoScriptError, RedisError
-
-from celery_redlock_beat.errors import DeliveryImpossible, LedgerRecovering
+from celery_redlock_beat.errors import DeliveryImpossible
 from celery_redlock_beat.ledger import (
+    HISTORY,
     MAY_MISS,
     MOST_PER_CALL,
     SETTLED_KEPT,
@@ -21,9 +19,11 @@ from celery_redlock_beat.ledger import (
     Recovery,
     Testimony,
     wire,
+    wire_steering,
 )
-from celery_redlock_beat.store.disorder import disorder
-from celery_redlock_beat.store.errors import NOISE, unavailable
+from celery_redlock_beat.ledger.redis_scripts import Scripts
+from celery_redlock_beat.ledger.steering import Changes
+from celery_redlock_beat.ledger.wire_steering import MOST_CHANGES
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
@@ -42,38 +42,17 @@ if TYPE_CHECKING:
         Release,
         Settlement,
     )
+    from celery_redlock_beat.ledger.steering import Change, Look, Resumption, Steered
     from celery_redlock_beat.ticks import Micros, Reason, Tick
 
-KEYS = ("marks", "open", "grants", "settled", "totals", "paused", "nodes", "heard")
 MOST_ROWS = 500
 MOST_DOUBTS = 20
 
 
-class Script(NamedTuple):
-    """A verb's source, as it is sent to the server, and the digest it is called by."""
-
-    text: str
-    digest: str
-
-
-@cache
-def load_script(verb: str) -> Script:
-    """Read a verb's script, behind what all verbs share."""
-    folder = resources.files("celery_redlock_beat.ledger") / "lua"
-    text = "\n".join((folder / f"{name}.lua").read_text("utf-8") for name in ("prelude", verb))
-    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
-
-
-def ledger_keys(namespace: str, prefix: str = "") -> dict[str, str]:
-    """Return the ledger's keys by name; one hash tag keeps them together in a Cluster."""
-    return {name: f"{prefix}{{redlock:{namespace}}}:{name}" for name in (*KEYS, "present", "audit")}
-
-
-class RedisLedger:
+class RedisLedger(Scripts):
     """One node's hold on a ledger in Redis 6.2 or newer, or Valkey.
 
-    Connects lazily and anew in every process; its identity is random per process, because a pod's
-    name and pid 1 repeat.
+    Its identity tells host and process, and is random behind that: a pod's name and pid 1 repeat.
     """
 
     def __init__(
@@ -83,27 +62,18 @@ class RedisLedger:
         namespace: str,
         *,
         prefix: str = "",
+        history: int = HISTORY,
         lease: Micros = 5 * SECOND,
         socket_timeout: Micros = SECOND,
         hold_down: Micros = 3 * SECOND,
         settled_kept: Micros = SETTLED_KEPT,
     ) -> None:
-        self._connect = connect
-        self._clock = clock
-        keys = ledger_keys(namespace, prefix)
-        self._keys = [keys[name] for name in KEYS]
-        self.marks_key = keys["marks"]
-        self._present = keys["present"]
-        self._audit = keys["audit"]
+        super().__init__(connect, clock, namespace, prefix=prefix, history=history)
+        self.marks_key = self._named["marks"]
         self._lease = lease
         self._keep = max(lease, 2 * socket_timeout, settled_kept)
         self._hold_down = hold_down
-        self._pid = 0
-        self.node = ""
-        self.epoch = "-"
-        self.fence = 0
         self._has_told = False
-        self._told: Micros = 0
 
     def sibling(self) -> RedisLedger:
         """Return the same node on a connection of its own, for use beside an unfinished call."""
@@ -117,38 +87,40 @@ class RedisLedger:
         records: list[Record | None] = []
         for chunk in wire.chunks(registrations, MOST_PER_CALL):
             fields = wire.flat(map(wire.known_as, chunk))
-            (texts,) = self._call("register", [MAY_MISS, *fields], keys=[self._present])
+            (texts,) = self._call("register", [MAY_MISS, *fields], keys=[self._named["present"]])
             records += [wire.record(r.entry, text) for r, text in zip(chunk, texts, strict=True)]
         return records
 
     def attend(self, entries: Sequence[str]) -> None:
         """Tell that this node still has these entries."""
         for chunk in wire.chunks(entries, MOST_PER_CALL):
-            self._call("attend", list(chunk), keys=[self._present])
+            self._call("attend", list(chunk), keys=[self._named["present"]])
 
-    def claim(self, asks: Sequence[Ask], cursor: int = 0) -> Claimed:
+    def claim(self, asks: Sequence[Ask], cursor: int = 0, told: str = "") -> Claimed:
         """Ask for at most ``MOST_PER_CALL`` ticks, ascending per entry, and for orphans."""
         fields = wire.flat(map(wire.asked, asks))
-        answers, orphans, next_cursor, deadline, opened = self._call(
-            "claim", [self._lease, cursor, MOST_PER_CALL, *fields]
+        answers, orphans, next_cursor, deadline, opened, revision, stirred = self._call(
+            "claim",
+            [self._lease, cursor, MOST_PER_CALL, told, *fields],
+            keys=[self._named["beats"]],
         )
         return Claimed(
             self._told,
-            [wire.answer(ask.tick, told) for ask, told in zip(asks, answers, strict=True)],
+            [wire.answer(ask, told) for ask, told in zip(asks, answers, strict=True)],
             [wire.orphan(told) for told in orphans],
             int(next_cursor),
             int(deadline) if deadline else None,
             wire.named(opened) if isinstance(opened, list) else None,
+            int(revision),
+            stirred == b"1",
         )
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Closing]:
         """Close open ticks with their outcomes, counting what was passed over."""
         closings: list[Closing] = []
         for chunk in wire.chunks(settlements, MOST_PER_CALL):
-            fields = [
-                (*wire.proof(s.grant), s.outcome.text, *wire.counted(s.passed)) for s in chunk
-            ]
-            (told,) = self._call("settle", [self._keep, *wire.flat(fields)])
+            fields = wire.flat(map(wire.settled, chunk))
+            (told,) = self._call("settle", [self._keep, *fields])
             closings += [Closing(wire.text(closing)) for closing in told]
         return closings
 
@@ -161,6 +133,7 @@ class RedisLedger:
             [
                 self._keep,
                 *wire.proof(grant),
+                grant.due,
                 *wire.counted(passed),
                 *wire.flat((command.name, command.argument) for command in commands),
             ],
@@ -191,11 +164,44 @@ class RedisLedger:
         self._has_told = bool(told[-1].wait or told[-1].doubts)
         return wire.merged(told)
 
+    def restore(self, changes: Sequence[Change]) -> None:
+        """Push what was stored, removed, paused and resumed, ascending, where it is not known."""
+        self._push_more(list(map(wire_steering.told_again, changes)))
+
+    def changes(self, since: int, *, going_on: bool = False) -> Changes:
+        """Tell what was stored, removed, paused and resumed after a revision."""
+        args = [since, MOST_CHANGES, int(going_on)]
+        upto, more, whole, told = self._call("changes", args, keys=[self._named["gone"]])
+        found = [wire_steering.change(*each) for each in told]
+        return Changes(int(upto), found, more == b"1", whole == b"1")
+
+    def look(self, entries: Sequence[str]) -> list[Look]:
+        """Tell all that is known of entries, in the same order; this changes nothing."""
+        looks: list[Look] = []
+        for chunk in wire.chunks(entries, MOST_PER_CALL):
+            (told,) = self._call("look", chunk)
+            looks += [
+                wire_steering.look(*each, self._told) for each in zip(chunk, told, strict=True)
+            ]
+        return looks
+
+    def resume(self, resumptions: Sequence[Resumption]) -> list[Steered]:
+        """End pauses, also those whose time is over."""
+        return wire_steering.steered(
+            resumptions,
+            wire_steering.removal,
+            lambda fields: self._call("resume", [self._keep, *fields], [self._named["gone"]]),
+        )
+
+    def depart(self, told: str) -> None:
+        """Tell that this node has left."""
+        self._call("depart", [told], keys=[self._named["beats"]])
+
     def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
         """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""
         told: list[Tick] = []
         for rows in wire.chunks(wire.doubts(doubts), MOST_DOUBTS):
-            told += self._push(rows, is_whole=False).in_doubt
+            told += self._push_more(rows).in_doubt
         return told
 
     def repair(
@@ -206,7 +212,7 @@ class RedisLedger:
         for part in wire.chunks(list(marks.items()), MOST_ROWS):
             rows = [(entry, "" if mark is None else mark) for entry, mark in part]
             args = [uuid4().hex, who, why, *wire.flat(rows)]
-            (told,) = self._call("repair", args, keys=[self._audit])
+            (told,) = self._call("repair", args, keys=[self._named["audit"]])
             for (entry, _), (before, mark) in zip(part, told, strict=True):
                 done[entry] = wire.text(before), int(mark)
         return done
@@ -222,7 +228,7 @@ class RedisLedger:
             last = int(is_whole and number == len(parts))
             durations = [self._hold_down, self._lease, self._keep]
             args = [uuid4().hex, *durations, last, *wire.flat(part)]
-            epoch, *rest = self._call("recover", args, seen=seen)
+            epoch, *rest = self._call("recover", args, [self._named["gone"]], seen)
             epochs.add(wire.text(epoch))
             told.append(wire.recovery(rest))
         if len(epochs) > 1:
@@ -231,43 +237,25 @@ class RedisLedger:
         self.epoch = epochs.pop()
         return wire.merged(told)
 
-    def _call(
-        self, verb: str, args: list[Any], keys: Sequence[str] = (), seen: int | None = None
-    ) -> list[Any]:
-        client = self._own_client()
-        script = load_script(verb)
-        seen = self.fence if seen is None else seen
-        given = [*self._keys, *keys, self.node, self.epoch, seen, *args]
-        count = len(self._keys) + len(keys)
-        asked = self._clock.monotonic()
-        try:
-            try:
-                reply = client.evalsha(script.digest, count, *given)
-            except NoScriptError:
-                asked = self._clock.monotonic()
-                reply = client.eval(script.text, count, *given)
-            status, told, fence, *rest = wire.reply(reply)
-        except (RedisError, OSError) as exc:
-            raise unavailable(exc) from exc
-        except NOISE as exc:
-            # Whoever said that is no Redis, or answered another call: the true answer may follow.
-            client.connection_pool.disconnect()
-            raise unavailable(exc) from exc
-        self._told = int(told)
-        self._clock.observe(asked, self._clock.monotonic(), int(told))
-        if wire.text(status) == "RECOVERING":
-            raise LedgerRecovering(verb)
-        if wire.text(status) != "OK":
-            raise disorder(*map(wire.text, (status, *rest)))
-        self.fence = max(self.fence, int(fence))
-        self._has_told = self._has_told and verb == "recover"
-        return rest
+    def _push_more(self, rows: Sequence[Sequence[Any]]) -> Recovery:
+        """Push rows beside all that this node remembers, which another epoch has to hear yet."""
+        epoch = self.epoch
+        told = self._push(rows, is_whole=False)
+        self.epoch = epoch
+        return told
 
-    def _own_client(self) -> Redis:
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
-            self.node = uuid4().hex
-            self.epoch = "-"
-            self._has_told = False
-            self._client = self._connect()
-        return self._client
+    def _new_process(self) -> None:
+        self.node = f"{_host()}:{os.getpid()}:{uuid4().hex[:16]}"
+        self.epoch = "-"
+        self._has_told = False
+
+    def _call(
+        self, verb: str, args: Sequence[Any], keys: Sequence[str] = (), seen: int | None = None
+    ) -> list[Any]:
+        told = super()._call(verb, args, keys, seen)
+        self._has_told = self._has_told and verb == "recover"
+        return told
+
+
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:63] or "-"

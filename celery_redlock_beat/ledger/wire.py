@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +21,7 @@ from celery_redlock_beat.ticks import Tick
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from celery_redlock_beat.ledger import Ask, Memory, Registration, Testimony
+    from celery_redlock_beat.ledger import Ask, Memory, Registration, Settlement, Testimony
     from celery_redlock_beat.ticks import Micros, Reason
 
 T = TypeVar("T")
@@ -40,13 +41,28 @@ def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
 
 def known_as(r: Registration) -> tuple[Any, ...]:
     """Return an entry as it is registered."""
-    return r.entry, r.fingerprint, int(r.again), int(r.run_on_start), int(r.once)
+    flags = int(r.again), int(r.run_on_start), int(r.once)
+    return r.entry, r.fingerprint, *flags, said(r.revision)
 
 
 def asked(ask: Ask) -> tuple[Any, ...]:
     """Return what is asked for a tick."""
-    terms = ("" if each is None else each for each in (ask.expected, ask.limit))
-    return ask.tick.entry, ask.tick.at, ask.due_at, *terms
+    return (
+        ask.tick.entry,
+        ask.tick.at,
+        ask.due_at,
+        *map(said, (ask.expected, ask.limit, ask.revision)),
+    )
+
+
+def settled(s: Settlement) -> tuple[Any, ...]:
+    """Return an outcome to write down."""
+    return *proof(s.grant), s.outcome.text, s.grant.due, s.detail, *counted(s.passed)
+
+
+def said(value: int | None) -> int | str:
+    """Return a number, or nothing for none."""
+    return "" if value is None else value
 
 
 def proof(grant: Grant) -> tuple[str, Micros, int]:
@@ -79,30 +95,39 @@ def reply(told: Any) -> list[Any]:
 
 def record(entry: str, told: bytes) -> Record | None:
     """Read an entry's record; ``None`` where the ledger cannot."""
-    if not told:
+    if not told or told == b"CHANGED":
         return None
     mark, since, fence, runs, fingerprint = text(told).split(" ", 4)
     return Record(entry, int(mark), int(since), int(fence), int(runs), fingerprint)
 
 
-def answer(tick: Tick, told: list[bytes]) -> Answer:
+def answer(ask: Ask, told: list[bytes]) -> Answer:
     """Read the answer to one ask."""
+    tick = ask.tick
     verdict, mark, wait, runs, *more = told
     found = Answer(tick, Verdict(text(verdict)), int(mark), int(wait), runs=int(runs))
     if found.verdict is Verdict.PAUSED:
         return replace(found, pause=pause(tick.entry, text(more[0])))
     if not more:
         return found
-    fence, attempt, previous, deadline, waited = map(int, more)
-    return replace(
-        found, grant=Grant(tick, fence, attempt, previous, deadline, waited=bool(waited))
-    )
+    fence, attempt, previous, deadline, waited, unwanted = map(int, more)
+    numbers = fence, attempt, previous, deadline
+    return replace(found, grant=Grant(tick, *numbers, bool(waited), bool(unwanted), ask.due_at))
 
 
 def pause(entry: str, told: str) -> Pause:
-    """Read a pause; one without a revision is older than all that have one."""
-    revision, _, note = told.partition(" ")
-    return Pause(entry, int(revision), note) if revision.isdecimal() else Pause(entry, 0, told)
+    """Read a pause, whatever somebody wrote: also then it is one."""
+    revision, _, rest = told.partition(" ")
+    until, _, details = rest.partition(" ")
+    if not (revision.isdecimal() and until.isdecimal()):
+        return Pause(entry, int(revision) if revision.isdecimal() else 0, rest or told)
+    try:
+        kept = json.loads(details)
+        since = int(kept.get("since", 0))
+    except (ValueError, TypeError, AttributeError):
+        return Pause(entry, int(revision), details, until=int(until) or None)
+    note, who = str(kept.get("note", "")), str(kept.get("who", ""))
+    return Pause(entry, int(revision), note, who, since, int(until) or None)
 
 
 def named(told: Sequence[Sequence[bytes]]) -> dict[Tick, Micros]:
@@ -113,7 +138,7 @@ def named(told: Sequence[Sequence[bytes]]) -> dict[Tick, Micros]:
 
 def recovery(told: list[Any]) -> Recovery:
     """Read the answer to one part of a push."""
-    wait, refused, repaired, lost, doubts, in_doubt, not_in_force = told
+    wait, refused, repaired, lost, doubts, in_doubt, not_in_force, revision, began = told
     return Recovery(
         int(wait),
         [text(entry) for entry in refused],
@@ -122,6 +147,8 @@ def recovery(told: list[Any]) -> Recovery:
         [Doubt(text(entry), int(floor), int(mark)) for entry, floor, mark in doubts],
         [Tick(text(entry), int(at)) for entry, at in in_doubt],
         [Tick(text(entry), int(at)) for entry, at in not_in_force],
+        int(revision),
+        int(began),
     )
 
 
@@ -149,8 +176,7 @@ def rows(testimony: Testimony) -> list[tuple[Any, ...]]:
         ("HELD", *proof(g), g.attempt, g.previous, g.deadline, int(g.waited))
         for g in testimony.held
     ]
-    pauses = [("PAUSED", p.entry, p.revision, p.note) for p in testimony.pauses]
-    return [*marks, *settled, *held, *pauses]
+    return [*marks, *settled, *held]
 
 
 def doubts(doubts: Mapping[Doubt, Sequence[Micros]]) -> list[tuple[Any, ...]]:
@@ -177,4 +203,6 @@ def merged(parts: Sequence[Recovery]) -> Recovery:
         last.doubts,
         flat(part.in_doubt for part in parts),
         flat(part.not_in_force for part in parts),
+        last.revision,
+        last.began,
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from redis.exceptions import RedisError, ResponseError
 
 from celery_redlock_beat.store.errors import unavailable
+from celery_redlock_beat.store.pairs import KEEPER, Pair, at_one_revision, look_again, open_together
 from celery_redlock_beat.ticks import LATEST, SECOND
 
 if TYPE_CHECKING:
@@ -29,15 +30,29 @@ KINDS: Mapping[str, str] = {
     "paused": "hash",
     "nodes": "zset",
     "heard": "hash",
+    "last": "hash",
+    "history": "stream",
+    "entries": "hash",
+    "changes": "zset",
     "present": "zset",
     "audit": "stream",
+    "gone": "zset",
+    "beats": "hash",
+    "fired": "zset",
 }
 T = TypeVar("T")
-READ = ("marks", "open", "grants", "totals", "paused", "nodes", "present")
-SENTINEL = b""
+NOT_READ = ("settled", "heard", "last", "history", "audit", "gone", "fired")
+"""Keys of which only the type is looked at, or the length."""
+FEED = {"entries": b"e:", "paused": b"p:"}
+"""What the sorted set ``changes`` has a member of for each field, and how that begins."""
+SENTINEL = KEEPER
 CHUNK = 500
+CHUNK_OF_ENTRIES = 50
+"""The text of a stored entry may be long."""
 MOST = 250_000
 """How many fields of one key are looked at."""
+MOST_BYTES = 256 * 2**20
+"""How much of one key is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +68,8 @@ class Key:
 class Contents:
     """The fields of the ledger's keys, by the key's short name, at the server's ``now``.
 
-    ``partial`` names the keys with more fields than were looked at, ``unread`` those that could
-    not be read, with the server's refusal.
+    ``history`` is how many outcomes are kept. ``partial`` names the keys of which more was there
+    than was looked at, ``unread`` the commands that were refused, with the server's refusal.
     """
 
     now: Micros
@@ -63,6 +78,7 @@ class Contents:
     zsets: Mapping[str, Mapping[bytes, float]] = field(default_factory=dict)
     partial: tuple[str, ...] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
+    history: int = 0
 
     def hash(self, name: str) -> Mapping[bytes, bytes]:
         """Return the fields of a hash; none, if it could not be read."""
@@ -96,14 +112,26 @@ class _Reading:
 
     def contents(self) -> Contents:
         keys = {name: self._key(name, full) for name, full in self._names.items()}
-        readable = [name for name in READ if keys[name].kind == KINDS[name]]
+        readable = [name for name in keys if keys[name].kind == KINDS[name]]
+        history = self._ask("XLEN", keys["history"].full) if "history" in readable else 0
+        readable = [name for name in readable if name not in NOT_READ]
+        # First, so that what is removed from it and from the marks meanwhile is not taken for lost.
+        present = self._read(_scores, [name for name in readable if name == "present"])
         hashes = self._read(dict, [name for name in readable if KINDS[name] == "hash"])
-        zsets = self._read(_scores, [name for name in readable if KINDS[name] == "zset"])
-        if "open" in zsets and "grants" in hashes:
-            self._look_again(zsets["open"], hashes["grants"])
+        others = [name for name in readable if KINDS[name] == "zset" and name != "present"]
+        zsets = present | self._read(_scores, others)
+        if keys["changes"].kind == "none":
+            zsets["changes"] = {}  # a node may have made it since
+        try:
+            self._look_again(hashes, zsets)
+        except ResponseError as exc:
+            self._note("HMGET", exc)
+            self._note("ZSCORE", exc)
         told: Any = self._client.time()  # last, so that nothing that was read is newer
         now = int(told[0]) * SECOND + int(told[1])
-        return Contents(now, keys, hashes, zsets, tuple(self._partial), self._unread)
+        return Contents(
+            now, keys, hashes, zsets, tuple(self._partial), self._unread, int(history or 0)
+        )
 
     def _key(self, name: str, full: str) -> Key:
         kind, ttl = self._ask("TYPE", full), self._ask("PTTL", full)
@@ -135,45 +163,31 @@ class _Reading:
 
     def _scanned(self, name: str, command: str) -> Iterator[tuple[bytes, Any]]:
         scan: Any = self._client.hscan if command == "HSCAN" else self._client.zscan
-        cursor, seen = 0, 0
+        count = CHUNK_OF_ENTRIES if name == "entries" else CHUNK
+        cursor, seen, size = 0, 0, 0
         while True:
-            cursor, found = scan(self._names[name], cursor, count=CHUNK)
-            yield from (found.items() if isinstance(found, dict) else found)
+            cursor, found = scan(self._names[name], cursor, count=count)
+            if isinstance(found, dict):
+                size += sum(map(len, found.values()))
+                found = found.items()
+            yield from found
             seen += len(found)
             if not cursor:
                 return
-            if seen >= MOST:
+            if seen >= MOST or size >= MOST_BYTES:
                 self._partial.append(name)
                 return
 
-    def _look_again(self, opened: dict[bytes, float], grants: dict[bytes, bytes]) -> None:
-        """Correct what was read of a tick before and after a node wrote to it.
-
-        Both keys change in one step, and no text of a grant ever comes back: if that was the same
-        before and after the score was read, the two belong together.
-        """
-        granted = {member for member, text in grants.items() if not text.startswith(b"done ")}
-        odd = sorted((opened.keys() ^ granted) - {SENTINEL})
-        for start in range(0, min(len(odd), MOST), CHUNK):
-            members = odd[start : start + CHUNK]
-            before = self._texts(members)
-            scores = self._scores(members)
-            for member, first, score, last in zip(
-                members, before, scores, self._texts(members), strict=True
-            ):
-                steady = first == last  # otherwise it lives, and there is nothing odd about it
-                _put(opened, member, score if steady else None)
-                _put(grants, member, last if steady else None)
-
-    def _texts(self, members: Sequence[bytes]) -> list[bytes | None]:
-        found: Any = self._client.hmget(self._names["grants"], list(members))
-        return list(found)
-
-    def _scores(self, members: Sequence[bytes]) -> list[float | None]:
-        pipe: Any = self._client.pipeline(transaction=False)
-        for member in members:
-            pipe.zscore(self._names["open"], member)
-        return [None if score is None else max(score, 0.0) for score in pipe.execute()]
+    def _look_again(
+        self, hashes: dict[str, dict[bytes, bytes]], zsets: dict[str, dict[bytes, float]]
+    ) -> None:
+        if "open" in zsets and "grants" in hashes:
+            pair = Pair(self._names["grants"], self._names["open"], b"", open_together)
+            look_again(self._client, pair, hashes["grants"], zsets["open"], CHUNK)
+        for name, prefix in FEED.items():
+            if "changes" in zsets and name in hashes:
+                pair = Pair(self._names[name], self._names["changes"], prefix, at_one_revision)
+                look_again(self._client, pair, hashes[name], zsets["changes"], CHUNK_OF_ENTRIES)
 
 
 def _scores(scanned: Iterator[tuple[bytes, Any]]) -> dict[bytes, float]:
@@ -183,13 +197,6 @@ def _scores(scanned: Iterator[tuple[bytes, Any]]) -> dict[bytes, float]:
 def whole(score: float) -> Micros:
     """Return a score as an instant that can be told, whatever somebody wrote."""
     return int(min(max(score, 0.0), float(LATEST)))
-
-
-def _put(target: dict[bytes, Any], member: bytes, value: Any) -> None:
-    if value is None:
-        target.pop(member, None)
-    else:
-        target[member] = value
 
 
 def _text(value: Any) -> str:

@@ -31,6 +31,7 @@ WITH_A_KEY: Mapping[str, tuple[str, ...]] = {
     "HGET": ("f",),
     "HGETALL": (),
     "HINCRBY": ("f", "1"),
+    "HKEYS": (),
     "HLEN": (),
     "HMGET": ("f",),
     "HSET": ("f", "v"),
@@ -49,7 +50,7 @@ WITH_A_KEY: Mapping[str, tuple[str, ...]] = {
     "ZSCORE": ("m",),
 }
 WITHOUT_A_KEY: Mapping[str, tuple[str, ...]] = {"TIME": (), "INFO": ("replication",)}
-CALL = re.compile(r"redis\.p?call\('([A-Z]+)'")
+CALL = re.compile(r"redis\.p?call\(\s*'([A-Z]+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ class Rights:
 def our_commands() -> frozenset[str]:
     """Return the commands that our scripts call by name."""
     folder = resources.files("celery_redlock_beat.ledger") / "lua"
-    texts = (script.read_text("utf-8") for script in folder.iterdir())
+    scripts = [each for place in (folder, folder / "parts") for each in place.iterdir()]
+    texts = (each.read_text("utf-8") for each in scripts if each.is_file())
     return frozenset(name for text in texts for name in CALL.findall(text))
 
 

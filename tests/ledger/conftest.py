@@ -71,3 +71,9 @@ def a(ledgers: Place):
 def b(ledgers: Place, a):
     """A second such node."""
     return ledgers.node()
+
+
+@pytest.fixture
+def op(ledgers: Place, a):
+    """An operator of a ledger that a node has been at."""
+    return ledgers.operator()

@@ -6,7 +6,7 @@ A place makes nodes, lets ledger time pass, does what operators and disasters do
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -21,6 +21,7 @@ from celery_redlock_beat.ledger import (
     Grant,
     Ledger,
     Memory,
+    Pause,
     Record,
     Recovery,
     Registration,
@@ -29,9 +30,22 @@ from celery_redlock_beat.ledger import (
 )
 from celery_redlock_beat.ledger.memory import MemoryLedger
 from celery_redlock_beat.ledger.memory_server import MemoryServer
-from celery_redlock_beat.ledger.redis import RedisLedger, ledger_keys
+from celery_redlock_beat.ledger.memory_steering import MemorySteering
+from celery_redlock_beat.ledger.redis import RedisLedger
+from celery_redlock_beat.ledger.redis_scripts import ledger_keys
+from celery_redlock_beat.ledger.redis_steering import RedisSteering
+from celery_redlock_beat.ledger.steering import (
+    Definition,
+    Ending,
+    Kind,
+    Look,
+    Remainder,
+    Removal,
+    Steered,
+    Steering,
+)
 from celery_redlock_beat.testing.server import Server, wait_until
-from celery_redlock_beat.ticks import SECOND, Micros, Tick
+from celery_redlock_beat.ticks import SECOND, Micros, Reason, Tick
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -41,7 +55,9 @@ MOMENT: Micros = 1000
 HOLD_DOWN = 200 * MOMENT
 NAMESPACE = "tests"
 QUEUE = "celery"
-PAUSE = "7 by a test"
+PAUSE = '7 0 {"note": "by a test", "who": "ann", "since": 5}'
+PAUSED = Pause("tidy", 7, "by a test", "ann", 5)
+"""What a pause of ``tidy`` by hand reads as."""
 KEEPER = b""
 LIMIT = 20.0
 
@@ -54,12 +70,20 @@ class Node(Ledger, Protocol):
     fence: int
 
 
+class Operator(Steering, Protocol):
+    """An operator's hold on a ledger, and what it carries from call to call."""
+
+    node: str
+    fence: int
+
+
 class Place(Protocol):
     """One server, its nodes, and what can happen to it."""
 
     kind: str
 
     def node(self, *, joined: bool = True, **options: Any) -> Node: ...
+    def operator(self, who: str = "ann@ops", **options: Any) -> Operator: ...
     def now(self) -> Micros: ...
     def pass_time(self, span: Micros) -> None: ...
     def pause(self, entry: str) -> None: ...
@@ -69,7 +93,17 @@ class Place(Protocol):
     def lose_grants(self) -> None: ...
     def lose_open(self) -> None: ...
     def lose_pauses(self) -> None: ...
+    def lose_entries(self) -> None: ...
+    def lose_changes(self) -> None: ...
+    def write_by_hand(self, entry: str, text: bytes) -> None: ...
+    def delete_by_hand(self, entry: str) -> None: ...
+    def fill_gone(self, number: int) -> None: ...
     def pauses(self) -> dict[str, str]: ...
+    def stored(self) -> dict[str, bytes]: ...
+    def revisions(self) -> dict[str, int]: ...
+    def gone(self) -> dict[str, int]: ...
+    def beats(self) -> dict[str, str]: ...
+    def history(self) -> list[dict[str, str]]: ...
     def audit(self) -> list[dict[str, str]]: ...
     def set_lease(self, tick: Tick, ends: Micros) -> None: ...
     def restart(self) -> None: ...
@@ -107,6 +141,10 @@ class MemoryPlace:
         ledger = MemoryLedger(self.server, clock=LedgerClock(self.now), **options)
         return join(ledger) if joined else ledger
 
+    def operator(self, who: str = "ann@ops", **options: Any) -> MemorySteering:
+        options = {"lease": MINUTE, "hold_down": 0, **options}
+        return MemorySteering(self.server, who=who, clock=LedgerClock(self.now), **options)
+
     def now(self) -> Micros:
         return self._now
 
@@ -114,7 +152,7 @@ class MemoryPlace:
         self._now += span
 
     def pause(self, entry: str) -> None:
-        self.server.paused[entry] = PAUSE
+        self.server.paused[entry] = PAUSE.encode()
 
     def unpause(self, entry: str) -> None:
         self.server.paused.pop(entry, None)
@@ -134,6 +172,22 @@ class MemoryPlace:
         self.server.paused.clear()
         self.server.keepers.discard("paused")
 
+    def lose_entries(self) -> None:
+        self.server.entries.clear()
+        self.server.keepers.discard("entries")
+
+    def lose_changes(self) -> None:
+        self.server.changes.clear()
+
+    def write_by_hand(self, entry: str, text: bytes) -> None:
+        self.server.entries[entry] = text
+
+    def delete_by_hand(self, entry: str) -> None:
+        del self.server.entries[entry]
+
+    def fill_gone(self, number: int) -> None:
+        self.server.gone |= {(Kind.ENTRY, f"old {at}"): at for at in range(1, number + 1)}
+
     def set_lease(self, tick: Tick, ends: Micros) -> None:
         self.server.open[tick] = ends
 
@@ -142,8 +196,9 @@ class MemoryPlace:
         server.marks.clear()
         server.identity = server.epoch = server.recovering = None
         server.fence = server.hold_down = 0
+        server.began = server.revision = server.pruned = 0
         server.repairs.clear()
-        server.resumed.clear()
+        server.unwanted.clear()
 
     def restart(self) -> None:
         self.server.restart()
@@ -192,7 +247,22 @@ class MemoryPlace:
         return dict(self.server.open)
 
     def pauses(self) -> dict[str, str]:
-        return dict(self.server.paused)
+        return {entry: text.decode() for entry, text in self.server.paused.items()}
+
+    def stored(self) -> dict[str, bytes]:
+        return dict(self.server.entries)
+
+    def revisions(self) -> dict[str, int]:
+        return {f"{kind}:{name}": at for (kind, name), at in self.server.changes.items()}
+
+    def gone(self) -> dict[str, int]:
+        return {f"{kind}:{name}": at for (kind, name), at in self.server.gone.items()}
+
+    def beats(self) -> dict[str, str]:
+        return dict(self.server.beats)
+
+    def history(self) -> list[dict[str, str]]:
+        return list(self.server.history)
 
     def audit(self) -> list[dict[str, str]]:
         return list(self.server.audit)
@@ -239,6 +309,14 @@ class RedisPlace:
         )
         return join(ledger) if joined else ledger
 
+    def operator(
+        self, who: str = "ann@ops", user: dict[str, str] | None = None, **options: Any
+    ) -> RedisSteering:
+        options = {"lease": MINUTE, "hold_down": 0, **options}
+        return RedisSteering(
+            lambda: self.connect(**(user or {})), LedgerClock(), NAMESPACE, who=who, **options
+        )
+
     def now(self) -> Micros:
         seconds, micros = self.client.time()
         return seconds * SECOND + micros
@@ -264,6 +342,21 @@ class RedisPlace:
 
     def lose_pauses(self) -> None:
         self.client.delete(self.keys["paused"])
+
+    def lose_entries(self) -> None:
+        self.client.delete(self.keys["entries"])
+
+    def lose_changes(self) -> None:
+        self.client.delete(self.keys["changes"])
+
+    def write_by_hand(self, entry: str, text: bytes) -> None:
+        self.client.hset(self.keys["entries"], entry, text)
+
+    def delete_by_hand(self, entry: str) -> None:
+        self.client.hdel(self.keys["entries"], entry)
+
+    def fill_gone(self, number: int) -> None:
+        self.client.zadd(self.keys["gone"], {f"e:old {at}": at for at in range(1, number + 1)})
 
     def set_lease(self, tick: Tick, ends: Micros) -> None:
         self.client.zadd(self.keys["open"], {f"{tick.at}:{tick.entry}": ends})
@@ -340,9 +433,25 @@ class RedisPlace:
         found = self.client.hgetall(self.keys["paused"])
         return {entry.decode(): text.decode() for entry, text in found.items() if entry != KEEPER}
 
+    def stored(self) -> dict[str, bytes]:
+        found = self.client.hgetall(self.keys["entries"])
+        return {entry.decode(): text for entry, text in found.items() if entry != KEEPER}
+
+    def revisions(self) -> dict[str, int]:
+        return self._revisions("changes")
+
+    def gone(self) -> dict[str, int]:
+        return self._revisions("gone")
+
+    def beats(self) -> dict[str, str]:
+        found = self.client.hgetall(self.keys["beats"])
+        return {node.decode(): text.decode() for node, text in found.items()}
+
+    def history(self) -> list[dict[str, str]]:
+        return self._stream("history")
+
     def audit(self) -> list[dict[str, str]]:
-        told = self.client.xrange(self.keys["audit"])
-        return [{key.decode(): text.decode() for key, text in each.items()} for _, each in told]
+        return self._stream("audit")
 
     def kept_until(self) -> dict[Tick, Micros]:
         return self._scores("settled")
@@ -369,6 +478,14 @@ class RedisPlace:
     def _scores(self, name: str) -> dict[Tick, Micros]:
         found = self.client.zrange(self.keys[name], 0, -1, withscores=True)
         return {_tick(member): int(score) for member, score in found if member != KEEPER}
+
+    def _revisions(self, name: str) -> dict[str, int]:
+        found = self.client.zrange(self.keys[name], 0, -1, withscores=True)
+        return {member.decode(): int(score) for member, score in found}
+
+    def _stream(self, name: str) -> list[dict[str, str]]:
+        told = self.client.xrange(self.keys[name])
+        return [{key.decode(): text.decode() for key, text in each.items()} for _, each in told]
 
     def _content(self, key: bytes) -> Any:
         readers: dict[bytes, Callable[[], Any]] = {
@@ -427,9 +544,10 @@ def claim(
     due_at: Micros | None = None,
     expected: Micros | None = None,
     limit: int | None = None,
+    revision: int | None = None,
 ) -> Answer:
     """Claim one tick."""
-    ask = Ask(tick, tick.at if due_at is None else due_at, expected, limit)
+    ask = Ask(tick, tick.at if due_at is None else due_at, expected, limit, revision)
     (answer,) = ledger.claim([ask]).answers
     return answer
 
@@ -454,6 +572,29 @@ def _without_heartbeats(place: Place) -> dict[Any, Any]:
     place.set_heartbeat("-", 0)  # the record is there, whoever asked before
     records = place.records()
     return {key: held for key, held in records.items() if "nodes" not in str(key)}
+
+
+def stored(
+    operator: Operator, entry: str = "tidy", fingerprint: str = "every µs", **options: bool
+) -> int:
+    """Store one new entry; return its revision."""
+    registration = Registration(entry, fingerprint, **options)
+    (told,) = operator.store([Definition('{"task": "t"}', registration)])
+    assert told.done
+    return told.revision
+
+
+def remainder_of(look: Look, passed: Mapping[Reason, int] | None = None) -> Remainder:
+    """Count what of an entry remains as one who has looked, with all of its open ticks."""
+    endings = [Ending(each.tick.at, each.fence) for each in look.open]
+    return Remainder(look.record.mark, look.now, passed or {}, endings)
+
+
+def remove(operator: Operator, entry: str = "tidy", note: str = "") -> Steered:
+    """Remove a stored entry with its open ticks."""
+    (found,) = operator.look([entry])
+    (told,) = operator.remove([Removal(entry, found.revision, remainder_of(found), note)])
+    return told
 
 
 def all_at_once(nodes: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:

@@ -10,7 +10,6 @@ from celery_redlock_beat.ledger import (
     Ask,
     Memory,
     Orphan,
-    Pause,
     Settlement,
     Verdict,
 )
@@ -18,6 +17,7 @@ from celery_redlock_beat.ticks import SECOND, SENT, Tick
 from ledger.places import (
     MINUTE,
     MOMENT,
+    PAUSED,
     changes_nothing,
     claim,
     due_ticks,
@@ -27,9 +27,6 @@ from ledger.places import (
 )
 
 DAY = 86_400 * SECOND
-
-
-PAUSED = Pause("tidy", 7, "by a test")
 
 
 def test_an_entry_that_nobody_registered_is_unregistered(ledgers, a):

@@ -175,7 +175,7 @@ class TestAnEntryOfOneInstant:
         record = register(a, "gala", "once:1", once=True)
         ledgers.flush()
         told = a.recover(Testimony([Memory("gala", 0, record.since, "once:1")]))
-        assert told == Recovery(0, lost=["marks", "open", "grants", "paused"])
+        assert told == Recovery(0, lost=["marks", "open", "grants", "paused", "entries"])
         assert register(a, "gala", "once:1", once=True) == record
         assert claim(a, Tick("gala", ledgers.now())).verdict is Verdict.GRANTED
 

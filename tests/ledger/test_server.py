@@ -14,8 +14,8 @@ from celery_redlock_beat.ledger import (
     Settlement,
     Testimony,
     Verdict,
+    redis_scripts,
 )
-from celery_redlock_beat.ledger import redis as in_redis
 from celery_redlock_beat.ticks import SENT
 from ledger.places import (
     HOLD_DOWN,
@@ -96,7 +96,12 @@ def test_a_node_that_waits_only_looks_until_the_recovery_is_over_or_another_one(
     memories = [Memory(f"entry {number}", 1) for number in range(501)]
     asked = []
     call = a._call
-    a._call = lambda verb, args, **more: asked.append(len(args)) or call(verb, args, **more)
+
+    def watched(verb, args, *more, **options):
+        asked.append(len(args))
+        return call(verb, args, *more, **options)
+
+    a._call = watched
     assert a.recover(Testimony(memories)).wait > 0
     assert a.recover(Testimony(memories)).wait > 0
     assert [number > 100 for number in asked] == [True, False, False]
@@ -122,7 +127,7 @@ def test_after_a_fork_it_is_another_node_on_a_connection_of_its_own(served, monk
     (tick,) = due_ticks(served, a)
     grant(a, tick)
     parent, connection = a.node, a._client
-    monkeypatch.setattr(in_redis, "os", SimpleNamespace(getpid=lambda: 1))
+    monkeypatch.setattr(redis_scripts, "os", SimpleNamespace(getpid=lambda: 1))
     with pytest.raises(LedgerRecovering):
         a.claim([])
     assert (a.node != parent, a._client is not connection) == (True, True)

@@ -1,4 +1,4 @@
-"""What nodes vouch for after a loss of data: settled, held, tried, paused; and what is in doubt."""
+"""What nodes vouch for after a loss of data: settled, held and tried; and what is in doubt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from celery_redlock_beat.ledger import (
     Closing,
     Doubt,
     Memory,
-    Pause,
     Recovery,
     Settlement,
     Testimony,
@@ -373,28 +372,8 @@ class TestWhatThisCopyHadClosedByItsOwnMark:
         assert ledgers.open_ticks() == {}
 
 
-class TestAPause:
-    def test_is_restored(self, ledgers, a):
-        (tick,) = due_ticks(ledgers, a)
-        ledgers.pause("tidy")
-        pause = claim(a, tick).pause
-        assert pause == Pause("tidy", 7, "by a test")
-        ledgers.flush()
-        join(a, [Memory("tidy", tick.at - 1)], pauses=[pause])
-        assert ledgers.pauses() == {"tidy": "7 by a test"}
-        assert claim(a, tick).verdict is Verdict.PAUSED
-
-    def test_that_is_older_than_the_known_one_is_not(self, ledgers, a):
-        ledgers.pause("tidy")
-        ledgers.restart()
-        join(a, pauses=[Pause("tidy", 6, "older"), Pause("tidy", 7, "the same")])
-        assert ledgers.pauses() == {"tidy": "7 by a test"}
-        join(a, pauses=[Pause("tidy", 8, "by somebody else")])
-        assert ledgers.pauses() == {"tidy": "8 by somebody else"}
-
-
 class TestAKeyThatWasLost:
-    @pytest.mark.parametrize("key", ["marks", "open", "grants", "pauses"])
+    @pytest.mark.parametrize("key", ["marks", "open", "grants", "pauses", "entries"])
     def test_is_noticed_at_once_and_told_by_its_name(self, ledgers, a, key):
         (tick,) = due_ticks(ledgers, a)
         grant(a, tick)
@@ -419,7 +398,7 @@ class TestAKeyThatWasLost:
 
     def test_an_empty_ledger_has_lost_them_all(self, ledgers, a):
         ledgers.flush()
-        assert vouch(a).lost == ["marks", "open", "grants", "paused"]
+        assert vouch(a).lost == ["marks", "open", "grants", "paused", "entries"]
 
 
 class TestARepair:

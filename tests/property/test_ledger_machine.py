@@ -41,6 +41,7 @@ from celery_redlock_beat.ledger import (
     Testimony,
     Verdict,
 )
+from celery_redlock_beat.ledger.steering import Ending, Look, Remainder, Resumption
 from celery_redlock_beat.ticks import SENT, Micros, Reason, Tick, skipped
 from celery_redlock_beat.timetables.interval import Interval
 from celery_redlock_beat.witness import Witness
@@ -208,6 +209,7 @@ class LedgerMachine(RuleBasedStateMachine):
         first = self.new_peer()
         self.start = dict(first.marks)
         self.peers = [first, *(self.new_peer() for _ in range(NODES - 1))]
+        self.operator = self.place.operator()
 
     def teardown(self) -> None:
         self.place.close()
@@ -306,16 +308,26 @@ class LedgerMachine(RuleBasedStateMachine):
         for _ in range(times):
             self.give_back(peer, grant, back_off, why)
 
-    @rule(entry=entries)
-    @only_if(lambda self: not self.paused)
-    def pause(self, entry: str) -> None:
+    @rule(entry=entries, span=st.sampled_from([None, PERIOD]))
+    def pause(self, entry: str, span: Micros | None) -> None:
+        """Pause an entry, or pause it anew; also for a span, whose end ends nothing."""
         self.paused.add(entry)
-        self.place.pause(entry)
+        self.operator.pause([entry], until=None if span is None else self.place.now() + span)
 
-    @rule()
+    @rule(pick=indexes, catches_up=st.booleans(), is_stale=rarely)
     @only_if(lambda self: self.paused)
-    def unpause(self) -> None:
-        self.place.unpause(self.paused.pop())
+    def resume(self, pick: int, catches_up: bool, is_stale: bool) -> None:
+        """Resume an entry: what is due by now is caught up later, or skipped."""
+        entry = sorted(self.paused)[pick % len(self.paused)]
+        (look,) = self.operator.look([entry])
+        ended = None if catches_up else self.remainder(look)
+        revision = look.pause.revision - is_stale
+        (told,) = self.operator.resume([Resumption(entry, revision, ended)])
+        assert told.done is not is_stale
+        if told.done:
+            self.paused.discard(entry)
+        if told.done and ended:
+            self.end(entry, ended)
 
     @rule(number=indexes)
     def a_node_crashes_and_another_starts(self, number: int) -> None:
@@ -401,6 +413,38 @@ class LedgerMachine(RuleBasedStateMachine):
         assert self.place.totals() == self.totals
 
     # --- how it is told -------------------------------------------------------------------------
+
+    def remainder(self, look: Look) -> Remainder:
+        """Count what is due and what nobody holds any more."""
+        endings = []
+        for each in look.open:
+            if each.deadline <= look.now:
+                over = len(grid_between(each.previous, each.tick.at))
+                passed = {Reason.SUPERSEDED: over} if over else {}
+                endings.append(Ending(each.tick.at, each.fence, passed))
+        owed = len(grid_between(look.record.mark, look.now + 1))
+        return Remainder(look.record.mark, look.now, {Reason.PAUSED: owed} if owed else {}, endings)
+
+    def attempts(self, tick: Tick) -> int:
+        """Return how many attempts were made of the tick that ended last."""
+        told = [each for each in self.place.history() if each["entry"] == tick.entry]
+        return int([each["attempt"] for each in told if each["tick"] == str(tick.at)][-1])
+
+    def end(self, entry: str, ended: Remainder) -> None:
+        """Give what a resumption ended the one fate that it will ever have."""
+        fates = dict.fromkeys(
+            (Tick(entry, at) for at in grid_between(ended.mark, ended.upto + 1)), "skipped:paused"
+        )
+        for tick in (Tick(entry, each.tick) for each in ended.endings):
+            over = grid_between(self.opened.pop(tick), tick.at)
+            fates |= {Tick(entry, at): "skipped:superseded" for at in over}
+            fates[tick] = "skipped:paused"
+            if self.attempts(tick) == 0:
+                self.runs[entry] -= {tick}
+            self.leases.pop(tick, None)
+        assert self.fates.keys().isdisjoint(fates)
+        self.fates |= fates
+        self.totals += Counter(fates.values())
 
     def recover(self, order: list[int], dead: set[int], copy: Copy) -> None:
         """Have those who live tell what they remember, and foresee what becomes of each tick."""

@@ -11,6 +11,7 @@ from celery_redlock_beat.delivery import Delivered
 from celery_redlock_beat.dispatch import Dispatcher
 from celery_redlock_beat.due import DueQueue
 from celery_redlock_beat.entries import RedlockEntry
+from celery_redlock_beat.host import Host
 from celery_redlock_beat.lateness import Policy, Slot
 from celery_redlock_beat.ledger import Ask, Closing, Command
 from celery_redlock_beat.ledger.memory import MemoryLedger
@@ -123,10 +124,9 @@ class Fleet:
             delivery,
             clock,
             DueQueue(lambda names, exc: None),
-            entries.get,
+            Host(entries.get, events.append),
             namespace="tests",
             lease=lease,
-            observe=events.append,
         )
         node = Node(dispatcher, SECOND // 2, lambda: None)
         return FakeNode(dispatcher, node, delivery, clock, entries, events)

@@ -1,18 +1,21 @@
 -- recover: push what a node remembers, after a loss of data or at its own start.
 --
--- ARGV  4 a fresh random epoch   5 hold-down, µs   6 lease, µs   7 how long a settled grant is
---       kept, µs   8 last (1: the push is complete)   9.. rows, in any order but MARK first:
+-- KEYS  13 gone
+-- ARGV  5 a fresh random epoch   6 hold-down, µs   7 lease, µs   8 how long a settled grant is
+--       kept, µs   9 last (1: the push is complete)   10.. rows, in any order but MARK first:
 --         MARK     entry, mark, since, closed, sure, fingerprint ("" where it is not known), open:
 --                  ticks up to "closed" that are not, separated by commas; runs
 --         SETTLED  entry, tick, fence, previous, outcome, n, then n times: reason, number passed over
 --         HELD     entry, tick, fence, attempt, previous, deadline, waited
---         PAUSED   entry, revision, note
+--         FEED     e | p, name, revision, text, 0|1: it is gone
 --         DOUBT    entry, mark, n, then n ticks
 -- Answer  OK, then the epoch; how long to wait, µs (0: no recovery is running, or it is over but
 --         for the doubts); the entries whose marks were refused, being more than an hour ahead of
 --         this server's clock; {entry, mark} for those that an operator repaired; the keys that
---         had been lost; {entry, floor, mark} in doubt; {entry, tick} counted as in doubt; and
---         {entry, tick} for those held grants that are not in force here
+--         had been lost; {entry, floor, mark} in doubt; {entry, tick} counted as in doubt;
+--         {entry, tick} for those held grants that are not in force here; the revision up to which
+--         this copy has the feed; and since when the ledger is one that began empty, with nobody
+--         who remembered anything, µs (0: it is not)
 --
 -- A recovery is of one identity: another identity starts anew, a second node's discovery does
 -- not restart it. It takes the whole hold-down, by which every node that is awake has noticed: that
@@ -28,7 +31,9 @@
 --          counted unless this copy had closed it, by its own mark.
 -- HELD     A grant never tried is reopened under its own fence, unless the tick was closed, or
 --          granted again. Only while a recovery runs: later, others may have settled it.
--- PAUSED   A pause is restored, unless a later pause or resume is known.
+-- FEED     A stored entry or a pause is restored, and what is gone is gone, unless something later
+--          is known of it. A copy lacks what came last, so a node tells what came after the revision
+--          that it was answered, ascending: what fails on the way leaves a copy of the same kind.
 -- DOUBT    Ticks that are neither open nor known settled are closed as in doubt, and counted.
 --
 -- When all is heard, what is open and was vouched closed is closed. In doubt is then what lies
@@ -38,12 +43,15 @@
 local HOUR = 3600000000
 local MOST_DOUBTS = 500
 
+local gone = KEYS[13]
 local refused = disorder() or foreign(heard, 'hash') or cannot_close()
 if refused then return refused end
 
-local fresh, hold_down, lease, keep = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local is_last = ARGV[8] == '1'
+local fresh, hold_down, lease, keep = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local is_last = ARGV[9] == '1'
 local recovering, lost = meta[4], lost_keys()
+-- It must not keep what comes from code from being sent.
+local has_feed = not foreign_feed(gone)
 
 -- Where only the key of the open ticks was lost, the grants still tell which they were.
 local function rebuild_open()
@@ -55,12 +63,27 @@ local function rebuild_open()
   end
 end
 
+-- What the feed tells of a key that was lost is not there, and must be told again.
+local function forget_feed()
+  redis.call('HSET', marks, 'revision', '0', 'pruned', '0')
+  if not has_feed then return end
+  for _, member in ipairs(redis.call('ZRANGE', changes, 0, -1)) do
+    local kind = string.sub(member, 1, 1)
+    if (kind == 'e' and not keepers.entries) or (kind == 'p' and not keepers.paused) then
+      redis.call('ZREM', changes, member)
+    end
+  end
+  redis.call('HSET', entries, KEEPER, '1')
+end
+
 if #lost > 0 or (recovering ~= identity
     and (recovering or meta[1] ~= identity or seen > last_fence)) then
   if not keepers.open then rebuild_open() end
   redis.call('ZADD', open, '+inf', KEEPER)
   redis.call('HSET', grants, KEEPER, '1')
   redis.call('HSET', paused, KEEPER, '1')
+  if #lost > 0 then forget_feed() end
+  if #lost == 5 then redis.call('HSET', marks, 'began', int(now)) end
   -- What is in heard stays: it is true, and reckons from what this copy had the first time.
   redis.call('HSET', marks, 'format', FORMAT, 'recovering', identity, 'epoch', fresh,
              'hold_down', int(now + hold_down))
@@ -184,7 +207,8 @@ function rows.SETTLED(i)
       for k = i + 6, last do passed[#passed + 1] = ARGV[k] end
     end
     count(outcome, passed)
-    close(member, tonumber(fence), outcome, keep)
+    close(member, tonumber(fence), outcome, keep,
+      {attempt = grant and grant.attempt, previous = tonumber(previous), passed = passed})
   end
   return last + 1
 end
@@ -206,14 +230,17 @@ function rows.HELD(i)
   return i + 7
 end
 
-function rows.PAUSED(i)
-  local entry, revision, note = unpack(ARGV, i, i + 2)
-  local known = string.match(redis.call('HGET', paused, entry) or '', '^%d+')
-  local resumed = redis.call('HGET', marks, 'r:' .. entry)
-  if tonumber(revision) > math.max(tonumber(known) or 0, tonumber(resumed) or 0) then
-    redis.call('HSET', paused, entry, revision .. ' ' .. note)
+local pruned = tonumber(redis.call('HGET', marks, 'pruned') or '0') or 0
+
+function rows.FEED(i)
+  local kind, name, revision, text, is_gone = unpack(ARGV, i, i + 4)
+  revision = tonumber(revision)
+  if has_feed and revision > math.max(known_revision(gone, kind, name), pruned) then
+    if is_gone == '1' then drop(gone, kind, name, revision)
+    else put(gone, kind, name, revision, text) end
   end
-  return i + 3
+  if has_feed then raise_revision(revision) end
+  return i + 5
 end
 
 -- How long the recovery goes on, unless it is over: no longer than the hold-down from now, since
@@ -241,7 +268,7 @@ function rows.DOUBT(i)
     if not read_grant(member) and not redis.call('ZSCORE', open, member)
         and not is_passed_over(entry, tonumber(ARGV[k])) then
       count(IN_DOUBT, {})
-      close(member, 0, IN_DOUBT, keep)
+      close(member, 0, IN_DOUBT, keep, {})
       in_doubt[#in_doubt + 1] = {entry, ARGV[k]}
     end
   end
@@ -261,11 +288,14 @@ local function told(wait, doubts)
       not_in_force[#not_in_force + 1] = {each[1], each[2]}
     end
   end
+  local revision, began = unpack(redis.call('HMGET', marks, 'revision', 'began'))
   return answer('OK', meta[2], int(wait), too_far, repaired, lost, doubts or {}, in_doubt,
-                not_in_force)
+                not_in_force, int(tonumber(revision or '') or 0), int(tonumber(began or '') or 0))
 end
 
-local row = 9
+local row = 10
+-- Somebody remembers.
+if row <= #ARGV then redis.call('HDEL', marks, 'began') end
 while row <= #ARGV do row = rows[ARGV[row]](row + 1) end
 
 if left > 0 then return told(left) end
@@ -277,7 +307,8 @@ if redis.call('TYPE', heard).ok == 'hash' then
     if entry and is_vouched_closed(entry, tick) then
       local grant = read_grant(member)
       count(IN_DOUBT, {})
-      close(member, grant and grant.fence or 0, IN_DOUBT, keep)
+      close(member, grant and grant.fence or 0, IN_DOUBT, keep,
+        {attempt = grant and grant.attempt, previous = grant and grant.previous})
       in_doubt[#in_doubt + 1] = {entry, tick}
       if grant and grant.open then doubt_what_it_passed(member, grant.previous) end
     end
@@ -296,6 +327,10 @@ for i = 1, #vouched, 2 do
 end
 if #doubts > 0 then return told(0, doubts) end
 redis.call('DEL', heard)
+-- What nobody told again may be there all the same.
+for _, key in ipairs(has_feed and {changes, gone} or {}) do
+  raise_revision(tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2] or '0'))
+end
 redis.call('HSET', marks, 'identity', identity)
 redis.call('HDEL', marks, 'recovering', 'hold_down')
 return told(0)

@@ -1,6 +1,6 @@
 -- release: give grants back. The ticks stay open, without an owner, until the back-off ends.
 --
--- ARGV  4 back-off, µs   5 UNTRIED | UNREACHABLE | FAILED   6.. per tick: entry, tick, fence
+-- ARGV  5 back-off, µs   6 UNTRIED | UNREACHABLE | FAILED   7.. per tick: entry, tick, fence
 -- Answer  OK, then how many were released
 --
 -- UNTRIED      the node leaves: no attempt was made
@@ -10,9 +10,9 @@
 local refused = refusal()
 if refused then return refused end
 
-local back_off, why = tonumber(ARGV[4]), ARGV[5]
+local back_off, why = tonumber(ARGV[5]), ARGV[6]
 local released = 0
-for i = 6, #ARGV, 3 do
+for i = 7, #ARGV, 3 do
   local member = ARGV[i + 1] .. ':' .. ARGV[i]
   local grant = read_grant(member)
   -- Whoever lost the reply asks again: what has no owner was given back already.
