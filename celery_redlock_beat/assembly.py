@@ -20,16 +20,14 @@ from celery_redlock_beat.ticks import SECOND
 from celery_redlock_beat.timetables import app_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from celery import Celery
 
     from celery_redlock_beat.delivery import Delivery, Send
-    from celery_redlock_beat.entries import RedlockEntry
+    from celery_redlock_beat.host import Host
     from celery_redlock_beat.ledger import Ledger
     from celery_redlock_beat.settings import Settings
     from celery_redlock_beat.store.client import Server
-    from celery_redlock_beat.ticks import Event, Micros
+    from celery_redlock_beat.ticks import Micros
 
 MOST_NAMES = 5
 
@@ -52,14 +50,7 @@ def micros(seconds: float) -> Micros:
     return round(seconds * SECOND)
 
 
-def assemble(
-    app: Celery,
-    settings: Settings,
-    *,
-    send: Send,
-    entry_of: Callable[[str], RedlockEntry | None],
-    observe: Callable[[Event], None],
-) -> Node:
+def assemble(app: Celery, settings: Settings, *, send: Send, host: Host) -> Node:
     """Return a node for this app; raise ``SettingError`` where no ledger can be found."""
     server = locate(app, settings)
     clock = LedgerClock()
@@ -69,10 +60,9 @@ def assemble(
         _delivery(app, settings, server, ledger, send),
         clock,
         DueQueue(_report_fault),
-        entry_of,
+        host,
         namespace=settings.namespace,
         lease=micros(settings.lease),
-        observe=observe,
     )
     return Node(dispatcher, micros(settings.poll), lambda: _warn_of_eviction(server))
 
@@ -101,6 +91,7 @@ def _ledger(server: Server, settings: Settings, clock: LedgerClock) -> Ledger:
         lease=micros(settings.lease),
         socket_timeout=micros(settings.socket_timeout),
         hold_down=micros(settings.hold_down),
+        history=settings.history,
     )
 
 

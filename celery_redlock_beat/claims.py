@@ -8,14 +8,15 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.alarms import TOLERATED, Alarms
-from celery_redlock_beat.due import PAUSED_PAUSE
 from celery_redlock_beat.ledger import (
     MAY_MISS,
     MOST_PER_CALL,
+    Pause,
     Registration,
     Verdict,
 )
 from celery_redlock_beat.orphans import Orphans
+from celery_redlock_beat.pauses import Pauses
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.due import DueQueue
+    from celery_redlock_beat.feed import Feed
     from celery_redlock_beat.hand import Hand
     from celery_redlock_beat.lateness import Slot
     from celery_redlock_beat.ledger import Answer, Ask, Claimed, Ledger
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 ATTEND_EVERY: Micros = MAY_MISS // 4
 UNREADABLE_PAUSE: Micros = 30 * SECOND
+CHANGED_PAUSE: Micros = SECOND
+"""How long at most an entry waits for news of its change; those take it up at once."""
 SHORTEST_WAIT: Micros = SECOND // 10
 LONGEST_WAIT: Micros = SECOND
 
@@ -46,14 +50,19 @@ class Claims:
         due: DueQueue,
         hand: Hand,
         witness: Witness,
+        feed: Feed,
         lease: Micros,
         has_entry: Callable[[str], bool],
+        tell: Callable[[], str],
     ) -> None:
         self.ledger = ledger
         self.clock = clock
         self.due = due
         self.hand = hand
         self.witness = witness
+        self.feed = feed
+        self.pauses = Pauses(ledger, due)
+        self._tell = tell
         self.alarms = Alarms(ledger.marks_key)
         self.orphans = Orphans(lease, has_entry)
         self.unregistered: dict[str, Registration] = {}
@@ -64,29 +73,35 @@ class Claims:
         self._next_deadline: Micros | None = None
         self._told: Micros = 0
 
-    def register(self) -> None:
-        """Make known what is new here; before that, nothing of it is asked for."""
-        while self.unregistered:
+    def register(self, ends: Micros) -> bool:
+        """Make known what is new here, until a monotonic instant; return whether that is all.
+
+        Before that, nothing of it is asked for.
+        """
+        while self.unregistered and self.clock.monotonic() < ends:
             chunk = list(self.unregistered.values())[:MOST_PER_CALL]
             for asked, record in zip(chunk, self.ledger.register(chunk), strict=True):
                 del self.unregistered[asked.entry]
                 if record is None:
-                    continue  # the claim says so
+                    continue  # it is unreadable, or was changed meanwhile: the claim says so
                 self.witness.hear_mark(record.entry, record.mark, record.runs)
                 self.alarms.look_at(record.entry, record.mark, self.clock.now())
                 slot = self.due.get(record.entry)
                 if slot:
                     slot.since = record.since
                     self.due.advance(record.entry, record.mark)
+                    self.pauses.apply(record.entry)
+        return not self.unregistered
 
     def attend(self) -> None:
         """Tell now and then which entries this node has, so that they do not go missing."""
         now = self.clock.monotonic()
         if self._attend_at is None:
             self._attend_at = now + ATTEND_EVERY  # they have just been registered
-        if now >= self._attend_at:
+        if now >= self._attend_at and not self._unattended:
             self._attend_at = now + ATTEND_EVERY
-            self._unattended = deque(slot.name for slot in self.due)
+            # What is stored goes missing only when it is removed.
+            self._unattended = deque(slot.name for slot in self.due if slot.revision is None)
         chunk = list(islice(self._unattended, MOST_PER_CALL))
         if chunk:
             self.ledger.attend(chunk)
@@ -102,9 +117,10 @@ class Claims:
         """Ask for at most about ``room`` ticks; return whether more may be waiting."""
         adopted, due = self._asks(room) if can_send and room > 0 else ([], [])
         asked = self.clock.monotonic()
-        claimed = self.ledger.claim([*adopted, *due], self.orphans.cursor)
+        claimed = self.ledger.claim([*adopted, *due], self.orphans.cursor, self._tell())
         self.orphans.learn(claimed, can_send=can_send)
         self.witness.hear(claimed)
+        self.feed.hear(claimed)
         self._watch_clock(claimed.now)
         self._next_deadline = claimed.next_deadline
         for answer in claimed.answers:
@@ -133,11 +149,15 @@ class Claims:
         # Neither may starve the other: each gets one at least.
         due = self.due.asks(self.clock.now(), max(1, room - len(self.orphans)))
         orphans = self.orphans.asks(max(1, room - len(due)))
-        return [replace(ask, limit=self._limit(ask.tick.entry)) for ask in orphans], due
+        return [self._on_its_terms(ask) for ask in orphans], due
 
-    def _limit(self, entry: str) -> int | None:
-        slot = self.due.get(entry)
-        return slot.policy.max_runs if slot else None
+    def _on_its_terms(self, orphan: Ask) -> Ask:
+        slot = self.due.get(orphan.tick.entry)
+        if slot is None:
+            return orphan
+        due_at = min(slot.due_at(orphan.tick.at), self.clock.now())  # it was due: it is open
+        limit = slot.policy.max_runs
+        return replace(orphan, due_at=due_at, limit=limit, revision=slot.revision)
 
     def _watch_clock(self, now: Micros) -> None:
         """Look at all marks where the server's clock was set back: they may be ahead of it now."""
@@ -160,8 +180,11 @@ class Claims:
             self.due.defer(name, claimed.now + UNREADABLE_PAUSE)
         elif answer.verdict is Verdict.EARLY:
             self.due.defer(name, claimed.now + answer.wait)
+        elif answer.verdict is Verdict.CHANGED:
+            self.feed.doubt()
+            self.due.defer(name, claimed.now + CHANGED_PAUSE)
         elif answer.verdict is Verdict.PAUSED:
-            self.due.defer(name, claimed.now + PAUSED_PAUSE)
+            self.pauses.hold(answer.pause or Pause(name, 0), claimed.now)
         elif answer.verdict is Verdict.FINISHED:
             self.due.finish(name)
         else:
@@ -176,5 +199,10 @@ def registration_of(slot: Slot, *, again: bool = False) -> Registration:
     """Return what makes a slot's entry known to the ledger; ``again``: it was removed meanwhile."""
     starts = slot.policy.run_on_start and slot.policy.enabled
     return Registration(
-        slot.name, slot.fingerprint, again=again, run_on_start=starts, once=slot.is_once
+        slot.name,
+        slot.fingerprint,
+        again=again,
+        run_on_start=starts,
+        once=slot.is_once,
+        revision=slot.revision,
     )

@@ -18,22 +18,26 @@ from celery_redlock_beat.errors import (
     LedgerError,
     LedgerRecovering,
 )
+from celery_redlock_beat.feed import Feed
 from celery_redlock_beat.hand import Hand
 from celery_redlock_beat.lateness import NONE_PASSED_OVER
 from celery_redlock_beat.ledger import MOST_PER_CALL, Grant, Release, Settlement
+from celery_redlock_beat.ledger.steering import Change, Kind
 from celery_redlock_beat.orphans import MOST_ATTEMPTS
 from celery_redlock_beat.recovery import Testifier
+from celery_redlock_beat.standing import Standing
 from celery_redlock_beat.telling import Teller
-from celery_redlock_beat.ticks import SECOND, SENT, Event, Outcome, Reason, skipped
+from celery_redlock_beat.ticks import SECOND, SENT, Outcome, Reason, skipped
 from celery_redlock_beat.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.delivery import Delivery
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.entries import RedlockEntry
+    from celery_redlock_beat.host import Host
     from celery_redlock_beat.lateness import PassedOver, Slot
     from celery_redlock_beat.ledger import Ledger
     from celery_redlock_beat.ticks import Micros
@@ -58,36 +62,40 @@ class Dispatcher:
         delivery: Delivery,
         clock: LedgerClock,
         due: DueQueue,
-        entry_of: Callable[[str], RedlockEntry | None],
+        host: Host,
         *,
         namespace: str,
         lease: Micros,
-        observe: Callable[[Event], None],
     ) -> None:
         self.ledger = ledger
         self.delivery = delivery
         self.clock = clock
         self.due = due
-        self.entry_of = entry_of
+        self.entry_of = host.entry_of
         self.namespace = namespace
         self.lease = lease
         self.hand = Hand()
+        self.standing = Standing(ledger, self.hand, clock.monotonic)
         self.witness = Witness(loses_messages=delivery.shares_ledger)
+        self.feed = Feed(ledger, self._learn, clock.monotonic)
         self.claims = Claims(
             ledger,
             clock,
             due,
             self.hand,
             self.witness,
+            self.feed,
             lease,
-            lambda name: entry_of(name) is not None,
+            lambda name: host.entry_of(name) is not None,
+            host.tell,
         )
-        self.teller = Teller(observe, entry_of, due, clock, namespace)
+        self._take = host.take
+        self.teller = Teller(host.observe, host.entry_of, due, clock, namespace)
         self.testifier = Testifier(
             ledger, self.witness, due, self.hand, self.claims, self.teller.doubt
         )
         self._pace: Micros = 0
-        self._can_send = False
+        self.can_send = False
         self._unanswered = False
 
     def step(self, ends: Micros) -> bool:
@@ -100,21 +108,31 @@ class Dispatcher:
         # A grant that was tried without an answer is dropped: the ledger knows what became of it.
         self.hand.trying = None
         self._unanswered = False
-        self.claims.register()
+        if not self.claims.register(ends):
+            return True
         self.claims.attend()
         # Before the claim: what was published here must not come back as an orphan.
         self._settle()
-        self._can_send = self.clock.is_known and self.delivery.ready()
-        more = self.claims.claim(self._room(), can_send=self._can_send)
+        self.can_send = self.clock.is_known and self.delivery.ready()
+        self.standing.begin()
+        more = self.claims.claim(self._room(), can_send=self.can_send)
         if self.claims.tell_again():
             raise LedgerRecovering("an entry's record was lost")
+        news = self.feed.follow()
+        self.claims.pauses.end_those_over()
         tried = self._try_all(ends)
         self._settle()
-        return more or tried
+        return more or tried or news
+
+    def _learn(self, change: Change) -> None:
+        if change.kind is Kind.PAUSE:
+            self.claims.pauses.learn(change)
+        else:
+            self._take(change)
 
     def next_look(self) -> Micros:
         """Return how long nothing is going to be due, and no lease known to us ends."""
-        if not self._can_send:
+        if not self.can_send:
             return RETRY
         now, instant = self.clock.now(), self.claims.next_look()
         return SECOND if instant is None else max(MOMENT, instant - now)
@@ -131,9 +149,14 @@ class Dispatcher:
         for grant in granted:
             if self.clock.monotonic() >= ends:
                 break
-            if grant.tick in self.hand.held:  # or it was given back: this node is leaving
+            # Or it was given back: this node is leaving, or nothing of its entry may be sent.
+            if grant.tick in self.hand.held and self._may_try(grant):
                 self._try(grant)
         return bool(granted)
+
+    def _may_try(self, grant: Grant) -> bool:
+        # What the ledger pushes, it looks at itself.
+        return self.delivery.shares_ledger or self.standing.allows(grant)
 
     def _drop_what_is_not_for_us(self) -> None:
         """Release grants whose lease is over, or whose entry is gone here: they were not tried."""
@@ -181,6 +204,8 @@ class Dispatcher:
     def _refusal(self, grant: Grant, slot: Slot | None) -> Reason | None:
         if grant.attempt > MOST_ATTEMPTS:
             return Reason.ATTEMPTS
+        if grant.unwanted:
+            return Reason.OPERATOR
         if slot is None:
             return Reason.UNKNOWN_ENTRY
         if grant.waited and self.due.is_superseded(slot, grant.tick.at):
@@ -248,7 +273,7 @@ class Dispatcher:
     ) -> None:
         event = self.teller.event(grant, outcome, passed, detail)
         self.claims.orphans.forget(grant.tick)
-        self.hand.conclude(Settlement(grant, outcome, passed.counts), event)
+        self.hand.conclude(Settlement(grant, outcome, passed.counts, detail), event)
 
     def _settle(self) -> None:
         for settlement, event in self.hand.settle(self.ledger):

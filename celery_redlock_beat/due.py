@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 CHUNK = 20
 """Ticks of one entry in one call, so that one long backlog does not hold up the others."""
 FAULT_PAUSE: Micros = 60 * SECOND
-PAUSED_PAUSE: Micros = SECOND
+PAUSED_PAUSE: Micros = 600 * SECOND
+"""How long a paused entry is not asked for, unless it is resumed, which is told."""
 FOREVER: Micros = LATEST
 
 
@@ -121,6 +122,18 @@ class DueQueue:
         if name in self._slots:
             self._slots[name].retry_at = until
 
+    def hold(self, name: str, until: Micros | None) -> None:
+        """Do not ask for an entry before an instant, or, without one, for long; look at it then."""
+        if name in self._slots:
+            self._slots[name].retry_at = self._now + PAUSED_PAUSE if until is None else until
+            self._pending[name] = None
+
+    def take_up(self, name: str) -> None:
+        """Ask for an entry again that was deferred: it is resumed."""
+        if name in self._slots:
+            self._slots[name].retry_at = 0
+            self._pending[name] = None
+
     def finish(self, name: str) -> None:
         """Ask for an entry no more: it has run as often as it may."""
         self.defer(name, FOREVER)
@@ -211,7 +224,10 @@ class DueQueue:
             return []
         # One at a time where they are numbered: whether the next one may go is not known yet.
         instants = wanted(slot, timetable, newest, now, 1 if limit else min(most, CHUNK))
-        return [Ask(Tick(slot.name, at), slot.due_at(at), limit=limit) for at in instants]
+        return [
+            Ask(Tick(slot.name, at), slot.due_at(at), limit=limit, revision=slot.revision)
+            for at in instants
+        ]
 
     def _newest_due(self, slot: Slot, now: Micros) -> Micros | None:
         group = self._groups[slot.timetable]
@@ -229,7 +245,8 @@ class DueQueue:
         if is_due:
             slot.look_again = look_again
             limit = slot.policy.max_runs
-            return [Ask(Tick(slot.name, now), now, expected=slot.cursor, limit=limit)]
+            tick = Tick(slot.name, now)
+            return [Ask(tick, now, slot.cursor, limit, slot.revision)]
         self._push(max(look_again, now + 1000), self._groups[slot.timetable])
         return []
 

@@ -39,6 +39,7 @@ class Node:
         self._failures = 0
         self._recovering = False
         self._met = False
+        self._left = False
         self._recovered_at: Micros = -SECOND
 
     def put(self, slot: Slot) -> None:
@@ -47,8 +48,10 @@ class Node:
         One that is disabled is registered too, so that it catches up nothing once it is not.
         """
         claims = self.dispatcher.claims
-        # Known here, but not in the schedule until now: it was removed and comes back.
-        again = slot.name in claims.witness.marks and slot.name not in claims.due
+        # Known here, but not in the schedule until now: it was removed and comes back. Where it is
+        # stored, the ledger knows that itself.
+        is_back = slot.name in claims.witness.marks and slot.name not in claims.due
+        again = is_back and slot.revision is None
         if slot.policy.enabled:
             claims.due.put(slot)
         else:
@@ -59,6 +62,11 @@ class Node:
         """Stop sending an entry; its mark is remembered."""
         self.dispatcher.claims.due.discard(name)
         self.dispatcher.claims.unregistered.pop(name, None)
+
+    def forget(self, name: str) -> None:
+        """Stop sending a stored entry that was removed, and remember nothing of it."""
+        self.discard(name)
+        self.dispatcher.claims.witness.forget(name)
 
     def run(self) -> Micros:
         """Work for at most about a second; return how long to sleep, 0 if more is waiting."""
@@ -73,12 +81,25 @@ class Node:
                 wait = self._away(exc)
         return wait
 
-    def leave(self) -> None:
+    def problems(self) -> dict[str, str]:
+        """Return what keeps this node from its work, by kind; without a text, it does not."""
+        away = self._away_since is not None
+        is_stuck = not (away or self._recovering or self.dispatcher.can_send)
+        return {
+            "ledger": "the ledger is away, nothing is sent until it is back" if away else "",
+            "recovery": "the ledger must first hear what nodes remember" * self._recovering,
+            "broker": "the broker is away, nothing is sent until it is back" * is_stuck,
+        }
+
+    def leave(self, last_words: str = "") -> None:
         """Give back what this node holds, over a connection of its own; quick, and idempotent."""
         dispatcher = self.dispatcher
         try:
             if dispatcher.hand:
                 dispatcher.hand.give_back(dispatcher.ledger.sibling())
+            if self._met and not self._left:
+                self._left = True
+                dispatcher.ledger.sibling().depart(last_words)
         finally:
             dispatcher.delivery.close()
 

@@ -61,6 +61,8 @@ class Testifier:
 
     def _push(self) -> Recovery:
         recovery = self._ledger.recover(self._witness.testimony(self._due, self._hand))
+        for changes in self._claims.feed.what_came_after(recovery.revision):
+            self._ledger.restore(changes)
         self._report(recovery)
         for entry, mark in recovery.repaired.items():
             self._claims.obey(entry, mark)
@@ -77,6 +79,13 @@ class Testifier:
         """Log what the ledger has lost, what it refused, and what an operator set."""
         if self._witness.marks and len(recovery.lost) == len(ESSENTIAL):
             logger.error("The ledger was empty: its server was flushed, or has lost its data.")
+        elif len(recovery.lost) == len(ESSENTIAL):
+            logger.warning(
+                "The ledger is empty, and this node remembers nothing of it. If this is not its "
+                "first start, then what was sent last, what was paused and which entries were "
+                "stored is unknown, unless another node tells: 'celery redlock import' brings "
+                "stored entries back."
+            )
         elif len(recovery.lost) < len(ESSENTIAL):
             for key in recovery.lost:
                 logger.error(

@@ -48,6 +48,7 @@ class Roster:
     """Keep a node in step with the schedule, entry by entry; a bad one does not stop the others.
 
     ``starting`` holds until the scheduler has started: only so long may a bad entry end it.
+    ``changed`` is called when an entry of the schedule is another, or gone.
     ``is_due`` is the scheduler's own, where a subclass decides there what is due.
     """
 
@@ -64,6 +65,7 @@ class Roster:
         self.starting = True
         self.faults: dict[str, str] = {}
         self.must_compare_all = True
+        self.changed: Callable[[], None] = lambda: None
         self._put = put
         self._discard = discard
         self._is_due = is_due
@@ -90,6 +92,21 @@ class Roster:
         for name in names:
             self._compare_one(name, schedule.get(name))
 
+    def take(self, name: str, entry: RedlockEntry | None, revision: int | None = None) -> None:
+        """Take in one entry as it is from now on, stored under a revision; ``None``: it is gone."""
+        known = self._known.pop(name, None)
+        if entry is None:
+            if known:
+                self._discard(name)
+            return
+        slot, terms = self._slot_of(name, entry, known)
+        if slot:
+            slot.revision = revision
+            self._put(slot)
+        elif known:
+            self._discard(name)
+        self._known[name] = _Known(entry, entry.schedule, terms, slot, ())
+
     def _may_differ(self, schedule: Mapping[str, RedlockEntry]) -> Callable[[str], bool]:
         def differs(name: str) -> bool:
             known, entry = self._known.get(name), schedule.get(name)
@@ -110,6 +127,7 @@ class Roster:
             self._doubted.pop(name, None)
             if known:
                 self._discard(name)
+                self.changed()
             if known and known.slot is None:
                 self.faults.pop(name, None)
             return
@@ -119,22 +137,19 @@ class Roster:
             self._discard(name) if slot is None else self._put(slot)
         else:
             slot = known.slot
-        schedule = getattr(entry, "schedule", None)
-        self._known[name] = _Known(entry, schedule, terms, slot, _signs(entry))
+        schedule, signs = getattr(entry, "schedule", None), _signs(entry)
+        if known is None or known.entry is not entry or known.signs != signs:
+            self.changed()
+        self._known[name] = _Known(entry, schedule, terms, slot, signs)
 
     def _slot_of(
         self, name: str, entry: RedlockEntry, known: _Known | None
     ) -> tuple[Slot | None, Terms | None]:
         try:
-            check_entry(name, entry)
-            policies = policies_of(entry)
-            terms = terms_of(name, policies, self.settings)
-            timetable = self._timetable(entry, terms, known)
-            _check_fingerprint(name, timetable)
-            check_policies(name, entry, policies, timetable)
-            policy = policy_of(entry, policies, self.settings)
-            slot = Slot(name, timetable, policy)
-            self._doubt(name, [*doubts_about(entry), *doubts_about_time(entry, policies, policy)])
+            slot, terms, doubts = slot_of(
+                name, entry, self.settings, lambda terms: self._timetable(entry, terms, known)
+            )
+            self._doubt(name, doubts)
         except EntryError as exc:
             self.fault(exc)
         except Exception as exc:  # noqa: BLE001 - schedules are user code: the others must go on
@@ -175,6 +190,29 @@ class Roster:
         if self.faults.get(error.entry) != error.problem:
             self.faults[error.entry] = error.problem
             logger.error("Left out: %s", error)
+
+
+def slot_of(
+    name: str,
+    entry: RedlockEntry,
+    settings: Settings,
+    timetable_for_terms: Callable[[Terms], Timetable | Opaque],
+) -> tuple[Slot, Terms, list[str]]:
+    """Return an entry as the due queue knows it, on what that depends, and doubts about it.
+
+    Raises:
+        EntryError: It could not be sent, or not as it is meant.
+        ConfigurationError: Its schedule or a policy cannot be.
+    """
+    check_entry(name, entry)
+    policies = policies_of(entry)
+    terms = terms_of(name, policies, settings)
+    timetable = timetable_for_terms(terms)
+    _check_fingerprint(name, timetable)
+    check_policies(name, entry, policies, timetable)
+    policy = policy_of(entry, policies, settings)
+    doubts = [*doubts_about(entry), *doubts_about_time(entry, policies, policy)]
+    return Slot(name, timetable, policy), terms, doubts
 
 
 def _check_fingerprint(name: str, timetable: Timetable | Opaque) -> None:

@@ -8,26 +8,34 @@ from typing import TYPE_CHECKING, Any, cast
 from celery.beat import Scheduler
 
 from celery_redlock_beat.assembly import assemble, check, delivery_name
+from celery_redlock_beat.clock import monotonic_micros
 from celery_redlock_beat.complaints import Complaints
 from celery_redlock_beat.configured import ConfiguredEntries
 from celery_redlock_beat.definitions import Definitions
 from celery_redlock_beat.delivery.applying import apply_entry
 from celery_redlock_beat.entries import RedlockEntry
 from celery_redlock_beat.errors import ConfigurationError, LedgerError
+from celery_redlock_beat.host import Host
+from celery_redlock_beat.observers.group import Group
 from celery_redlock_beat.observers.log import OutcomeLog
+from celery_redlock_beat.observers.receivers import Receivers
 from celery_redlock_beat.roster import Roster
 from celery_redlock_beat.setting_values import SHORTEST_POLL
 from celery_redlock_beat.settings import Settings
 from celery_redlock_beat.store.client import check_broker_url, locate
+from celery_redlock_beat.stored import StoredEntries
 from celery_redlock_beat.ticks import SECOND, SENT
+from celery_redlock_beat.vitals import Vitals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from celery import Celery
     from celery.beat import ScheduleEntry
     from kombu import Producer
 
+    from celery_redlock_beat.lateness import Slot
+    from celery_redlock_beat.ledger.steering import Change
     from celery_redlock_beat.node import Node
     from celery_redlock_beat.ticks import Event, Micros
 
@@ -53,16 +61,30 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self.settings = Settings.from_app(app)
         self.node: Node | None = None
         overridden: Any = None if type(self).is_due is Scheduler.is_due else self.is_due
-        self.roster = Roster(app, self.settings, self._put, self._discard, overridden)
+        self.roster = Roster(
+            app, self.settings, self._put_from_code, self._discard_from_code, overridden
+        )
+        self.stored = StoredEntries(
+            app,
+            self.settings,
+            self._make,
+            lambda name: name in self.schedule,
+            self._put,
+            self._discard,
+            self._forget,
+        )
         self._definitions = Definitions(self._make, self.roster.fault)
         self._configured = ConfiguredEntries(app, self._definitions, self.roster)
         self._follows_conf = False
-        self._log = OutcomeLog()
+        self.vitals = Vitals(self.settings, self._facts_of_entries, self._bad_names)
+        self.roster.changed = self.vitals.changed
+        self._tell = Group(OutcomeLog(), Receivers(), self.vitals.observe)
         self._complaints = Complaints()
         filename = kwargs.get("schedule_filename")
         check_broker_url(app)  # here, since the banner would quote a part of its password
         if not lazy:
             check(app, self.settings)
+            self.vitals.check()
             if filename and filename != DEFAULT_FILENAME:
                 logger.warning("The schedule file %s is ignored: the state is in Redis.", filename)
         super().__init__(app, *args, lazy=lazy, **kwargs)
@@ -91,11 +113,14 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
     def tick(self, *_args: Any, **_kwargs: Any) -> float:
         """Send what is due; return the seconds until the next look. No error leaves it."""
         wait = self.settings.poll
+        began = monotonic_micros()
         self._in_pass = True
         try:
             wait = self._pass() / SECOND
+            self.vitals.passed(monotonic_micros() - began)
         except Exception as exc:  # noqa: BLE001 - whatever it is, beat goes on
             self._complaints.tell(exc)
+            self.vitals.failed(exc)
         finally:
             self._in_pass = False
         if self._closed_in_pass:
@@ -132,8 +157,9 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
     def _leave(self) -> None:
         if self.node is None:
             return
+        last_words = self.vitals.close()
         try:
-            self.node.leave()
+            self.node.leave(last_words)
         except LedgerError as exc:
             logger.warning("What this node holds becomes free when its lease ends: %s", exc)
 
@@ -173,14 +199,39 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
             self.app,
             self.settings,
             send=self.send,
-            entry_of=self.roster.entry_of,
-            observe=self._observe,
+            host=Host(self.entry_of, self._observe, self._take, self.vitals.tell),
         )
+        self.vitals.begin(node, delivery_name(self.settings, locate(self.app, self.settings)))
         for slot in self.roster.slots():
             node.put(slot)
         return node
 
-    def _put(self, slot: Any) -> None:
+    def entry_of(self, name: str) -> RedlockEntry | None:
+        """Return an entry that can be sent, from code or stored, or ``None``."""
+        return self.roster.entry_of(name) or self.stored.roster.entry_of(name)
+
+    def _put_from_code(self, slot: Slot) -> None:
+        if self.node:
+            self.stored.make_way(slot.name, self.node.dispatcher.feed.stored)
+        self._put(slot)
+
+    def _discard_from_code(self, name: str) -> None:
+        self._discard(name)
+        self.stored.come_back(name)
+
+    def _take(self, change: Change) -> None:
+        self.vitals.changed()
+        self.stored.take(change)
+
+    def _facts_of_entries(self) -> Iterator[tuple[str, str, str]]:
+        for slot in self.roster.slots():
+            entry = self.roster.entry_of(slot.name)
+            yield slot.name, slot.fingerprint, str(entry.task) if entry else ""
+
+    def _bad_names(self) -> list[str]:
+        return sorted(map(str, {**self.roster.faults, **self.stored.roster.faults}))
+
+    def _put(self, slot: Slot) -> None:
         if self.node:
             self.node.put(slot)
 
@@ -188,12 +239,16 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         if self.node:
             self.node.discard(name)
 
+    def _forget(self, name: str) -> None:
+        if self.node:
+            self.node.forget(name)
+
     def _observe(self, event: Event) -> None:
-        entry = self.roster.entry_of(event.tick.entry)
+        entry = self.entry_of(event.tick.entry)
         if entry and event.outcome == SENT:
             entry.last_run_at = event.tick.instant
             entry.total_run_count += 1
-        self._log(event)
+        self._tell(event, self.node.dispatcher.ledger.node if self.node else "")
 
     def _merge_conf(self) -> None:
         for name, entry in self._configured.changes():

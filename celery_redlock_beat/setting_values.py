@@ -5,6 +5,7 @@ A parser takes any object. It returns the value to use, or raises ``ValueError``
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 LONGEST = 10 * 365.25 * 86400  # ten years: more is a wrong unit
 SHORTEST_POLL = 0.01  # a pass asks Redis: more often would spin
+MOST_KEPT = 10_000_000  # some gigabytes of Redis: more is a slip
 
 
 def checked(
@@ -95,6 +97,33 @@ def parse_count(value: object) -> int:
     if value < 1:
         raise ValueError("is too few: give a whole number of at least 1")
     return value
+
+
+def parse_kept(value: object) -> int:
+    """Take a whole number of things to keep, 0 for none."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("is no whole number: write one such as 10000, or 0 to keep none")  # noqa: TRY004
+    if not 0 <= value <= MOST_KEPT:
+        raise ValueError(f"is out of range: write 0 to keep none, or at most {MOST_KEPT}")
+    return value
+
+
+def parse_path(value: object) -> str | None:
+    """Take the path of a file, as a text or a ``Path``, or none; ``~`` is someone's home.
+
+    Whether the file can be there is not looked at: a build reads the settings as well.
+    """
+    if value is None:
+        return None
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(path, str) or not path or not path.isprintable():
+        raise ValueError("is no path: write one such as '/tmp/beat-health', or leave it out")
+    if path.endswith(os.sep):
+        raise ValueError("names a folder: write the path of a file in it")
+    home = os.path.expanduser(path)  # noqa: PTH111 - a path's own raises where there is no home
+    if home.startswith("~"):
+        raise ValueError("begins at a home that is not known here: write the whole path")
+    return home
 
 
 def parse_instant(value: object) -> datetime:

@@ -19,7 +19,9 @@ from celery_redlock_beat.setting_values import (
     optional,
     parse_count,
     parse_flag,
+    parse_kept,
     parse_namespace,
+    parse_path,
     parse_poll,
     parse_seconds,
     parse_some_seconds,
@@ -50,6 +52,8 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "dst": one_of(*DST),
     "expires": optional(one_of("next")),
     "strict": parse_flag,
+    "history": parse_kept,
+    "health_file": parse_path,
 }
 
 logger = logging.getLogger(__name__)
@@ -81,6 +85,8 @@ class Settings:
     dst: Literal["celery", "real"] = "celery"
     expires: Literal["next"] | None = None
     strict: bool = False
+    history: int = 10_000
+    health_file: str | None = None
     cron_starting_deadline: float | None = None
 
     @classmethod

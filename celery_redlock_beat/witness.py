@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from celery_redlock_beat.hand import Hand
     from celery_redlock_beat.lateness import Slot
-    from celery_redlock_beat.ledger import Answer, Claimed, Grant, Pause
+    from celery_redlock_beat.ledger import Answer, Claimed, Grant
     from celery_redlock_beat.ticks import Micros, Reason, Tick
 
 REMEMBERED: Micros = 3600 * SECOND
@@ -33,7 +33,6 @@ class Witness:
     def __init__(self, *, loses_messages: bool) -> None:
         self.marks: dict[str, Micros] = {}
         self.runs: dict[str, int] = {}
-        self.pauses: dict[str, Pause] = {}
         self._loses_messages = loses_messages
         self._settled: dict[Tick, Settlement] = {}
         self._tried: dict[Tick, Settlement] = {}
@@ -43,7 +42,7 @@ class Witness:
         self._told_at: Micros = 0
 
     def hear(self, claimed: Claimed) -> None:
-        """Learn marks and pauses from the answers to a claim, and what is settled by now."""
+        """Learn marks from the answers to a claim, and what is settled by now."""
         if claimed.open is None:
             self._keep_what_is_closed()
         for answer in claimed.answers:
@@ -61,6 +60,11 @@ class Witness:
         """Believe an operator, who set a mark: the one thing that can lower it."""
         self.marks[entry] = mark
         self._closed.pop(entry, None)
+
+    def forget(self, entry: str) -> None:
+        """Vouch no longer for an entry that was removed, and that the ledger has forgotten."""
+        for known in (self.marks, self.runs, self._closed):
+            known.pop(entry, None)
 
     def settled(self, settlement: Settlement) -> None:
         """Remember an outcome that the ledger has written down."""
@@ -103,7 +107,6 @@ class Witness:
             [self._memory(entry, known.get(entry)) for entry in self.marks],
             [*hand.outcomes(), *(each for each in settled if each.grant.tick.at > recent)],
             list(hand.held.values()),
-            list(self.pauses.values()),
         )
 
     def _memory(self, entry: str, slot: Slot | None) -> Memory:
@@ -117,13 +120,9 @@ class Witness:
 
     def _hear_answer(self, answer: Answer) -> None:
         entry = answer.tick.entry
-        if answer.verdict in (Verdict.UNREGISTERED, Verdict.UNREADABLE):
+        if answer.verdict in (Verdict.UNREGISTERED, Verdict.UNREADABLE, Verdict.CHANGED):
             return
         self._raise(entry, answer.mark, answer.runs)
-        if answer.pause:
-            self.pauses[entry] = answer.pause
-        else:
-            self.pauses.pop(entry, None)
         if answer.grant:  # it is open: whatever was tried before did not arrive
             self._tried.pop(answer.tick, None)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from celery_redlock_beat.demo import project
 from celery_redlock_beat.demo.verdict import Note
-from celery_redlock_beat.ledger.redis import ledger_keys
+from celery_redlock_beat.ledger.redis_scripts import ledger_keys
 from celery_redlock_beat.testing.server import DEMO_ORDER, Child, Server, find_server
 from celery_redlock_beat.ticks import SECOND, Micros
 

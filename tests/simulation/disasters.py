@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from celery_redlock_beat.clock import LedgerClock
+from celery_redlock_beat.errors import LedgerRecovering
 from celery_redlock_beat.ledger.memory_server import Done, Records
+from celery_redlock_beat.ledger.memory_steering import MemorySteering
+from celery_redlock_beat.ledger.steering import Resumption
+from celery_redlock_beat.ticks import SECOND
 from simulation.minds import Known
 from simulation.plan import NAMES
 
@@ -30,7 +36,6 @@ class Disasters:
         self.server = world.server
         self.history = 0
         self._identities = 0
-        self._revision = 0
         self.restart()
 
     def restart(self) -> None:
@@ -67,8 +72,8 @@ class Disasters:
         if name == "marks":
             server.identity = server.epoch = server.recovering = None
             server.fence = server.hold_down = 0
+            server.revision = server.pruned = 0
             server.repairs.clear()
-            server.resumed.clear()
             done = {tick for tick, held in server.grants.items() if isinstance(held, Done)}
             known = Known({tick: known.closed[tick] for tick in done & known.closed.keys()})
         else:
@@ -79,10 +84,25 @@ class Disasters:
         self.world.oracle.data_is_lost(known)
 
     def pause(self, name: str) -> None:
-        self._revision += 1
-        self.server.paused[name] = f"{self._revision} simulated"
+        with suppress(LedgerRecovering):  # an operator is told so, and gives up
+            self._operator().pause([name])
 
     def resume(self, name: str) -> None:
-        self._revision += 1
-        self.server.resumed[name] = self._revision
-        self.server.paused.pop(name, None)
+        """Have an operator resume an entry, as soon as that is possible; all of it is caught up."""
+        operator = self._operator()
+        pause = operator.look([name])[0].pause
+        if pause is None:
+            return
+        try:
+            operator.resume([Resumption(name, pause.revision)])
+        except LedgerRecovering:
+            self.world.baton.at(self.world.baton.now + SECOND // 5, lambda: self.resume(name))
+
+    def keep_resumed(self, name: str) -> None:
+        """Have an operator resume what a node, or an old copy, knows to be paused."""
+        self.resume(name)
+        self.world.baton.at(self.world.baton.now + SECOND, lambda: self.keep_resumed(name))
+
+    def _operator(self) -> MemorySteering:
+        clock = LedgerClock(lambda: self.world.baton.now)
+        return MemorySteering(self.server, who="simulated", clock=clock)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CUTS = ("refused", "silent", "deaf")
 """A cut link: nothing is accepted, requests vanish (half-open), or replies do."""
 WRITES = {"enqueue", "settle", "release", "resolve"}
-KEYS = ("marks", "open", "grants", "paused")
+KEYS = ("marks", "open", "grants", "paused", "entries")
 LONG_AGO: Micros = -1
 
 
@@ -63,7 +63,7 @@ class Faults:
         for node in world.nodes:
             node.cut_until = LONG_AGO
         for name in NAMES:  # also what only an old copy knows to be paused
-            world.disasters.resume(name)
+            world.disasters.keep_resumed(name)
         self._say("all faults are over; who is stopped will wake up by itself")
 
     def spread(self, low: float, high: float) -> Micros:

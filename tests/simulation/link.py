@@ -71,8 +71,8 @@ class Link:
     def attend(self, entries):
         return self._call("attend", entries)
 
-    def claim(self, asks, cursor=0):
-        return self._call("claim", asks, cursor)
+    def claim(self, asks, cursor=0, told=""):
+        return self._call("claim", asks, cursor, told)
 
     def settle(self, settlements):
         return self._call("settle", settlements)
@@ -82,6 +82,21 @@ class Link:
 
     def release(self, grants, back_off, why):
         return self._call("release", grants, back_off, why)
+
+    def restore(self, changes):
+        return self._call("restore", changes)
+
+    def changes(self, since, *, going_on=False):
+        return self._call("changes", since)  # nothing is pruned here
+
+    def look(self, entries):
+        return self._call("look", entries)
+
+    def resume(self, resumptions):
+        return self._call("resume", resumptions)
+
+    def depart(self, told):
+        return self._call("depart", told)
 
     def recover(self, testimony):
         return self._call("recover", testimony)

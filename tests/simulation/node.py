@@ -10,6 +10,7 @@ from celery_redlock_beat.dispatch import Dispatcher
 from celery_redlock_beat.due import DueQueue
 from celery_redlock_beat.entries import RedlockEntry
 from celery_redlock_beat.errors import LedgerError
+from celery_redlock_beat.host import Host
 from celery_redlock_beat.lateness import Slot
 from celery_redlock_beat.ledger.memory import MemoryLedger
 from celery_redlock_beat.node import Node
@@ -54,10 +55,9 @@ class SimNode(Actor):
             delivery(plan.delivery, world, self, link),
             self.clock,
             DueQueue(lambda names, exc: world.oracle.blame(f"Alive: {names}: {exc!r}")),
-            self._entries.get,
+            Host(self._entries.get, world.oracle.is_told),
             namespace=NAMESPACE,
             lease=plan.lease,
-            observe=world.oracle.is_told,
         )
         self._node = Node(dispatcher, plan.poll, lambda: None)
 

@@ -12,6 +12,8 @@ from celery_redlock_beat.errors import (
     LedgerUnavailable,
 )
 from celery_redlock_beat.ledger import Answer, Verdict
+from celery_redlock_beat.ledger.memory_steering import MemorySteering
+from celery_redlock_beat.ledger.steering import Resumption
 from celery_redlock_beat.orphans import FORLORN_AFTER, MOST_ATTEMPTS
 from celery_redlock_beat.ticks import SECOND, Tick
 from celery_redlock_beat.timetables.interval import Interval
@@ -265,12 +267,13 @@ def test_no_message_is_settled_as_not_sent(fleet, node):
 def test_a_paused_entry_is_neither_sent_nor_counted_and_goes_on_where_it_was(fleet, node):
     node.put("a")
     node.run()
-    fleet.server.paused["a"] = "note"
+    operator = MemorySteering(fleet.server, who="ann", clock=node.clock)
+    (revision,) = operator.pause(["a"])
     fleet.advance(3)
     node.run()
     assert node.events == []
     assert fleet.totals() == {}
-    del fleet.server.paused["a"]
+    operator.resume([Resumption("a", revision)])
     fleet.advance(1)
     node.run()
     assert fleet.totals() == {"sent": 1, "skipped:superseded": 3}
@@ -305,8 +308,8 @@ def test_a_lost_answer_to_a_claim_is_asked_for_again(fleet, node):
     ledger = node.dispatcher.ledger
     claim = ledger.claim
 
-    def lost(asks, cursor=0):
-        claim(asks, cursor)
+    def lost(asks, *more):
+        claim(asks, *more)
         ledger.claim = claim
         raise LedgerUnavailable("reply lost")
 
@@ -395,11 +398,18 @@ def test_who_leaves_tries_nothing_more_even_if_its_exit_is_swallowed(fleet):
     assert len(leaving.delivery.messages) == 1
 
 
-def test_who_leaves_without_holding_anything_says_nothing_to_the_ledger(fleet, node):
-    node.run()
+def test_who_leaves_without_having_met_the_ledger_says_nothing_to_it(fleet, node):
     node.dispatcher.ledger.sibling = None
     node.node.leave()
     assert node.delivery.closed == 1
+
+
+def test_who_leaves_tells_so_once(fleet, node):
+    node.run()
+    node.node.leave("farewell")
+    node.dispatcher.ledger.sibling = None
+    node.node.leave("again")
+    assert list(fleet.server.beats.values()) == ["farewell"]
 
 
 def test_an_entry_whose_own_code_raises_is_settled_as_an_error_and_the_others_go_on(fleet, node):
@@ -563,9 +573,9 @@ def answering(node, **changes):
     ledger = node.dispatcher.ledger
     claim = ledger.claim
 
-    def once(asks, cursor=0):
+    def once(asks, *more):
         ledger.claim = claim
-        claimed = claim([], cursor)
+        claimed = claim([], *more)
         answers = [Answer(ask.tick, **changes) for ask in asks]
         return replace(claimed, answers=answers)
 

@@ -36,7 +36,7 @@ def test_an_outage_is_told_once_and_so_is_its_end(fleet, node, caplog):
     ledger = node.dispatcher.ledger
     claim = ledger.claim
 
-    def away(asks, cursor=0):
+    def away(asks, *more):
         raise LedgerUnavailable("connection refused", "start the server")
 
     ledger.claim = away
@@ -276,8 +276,8 @@ def test_a_record_that_cannot_be_read_is_told_once_and_stops_no_other(fleet, nod
     node.run()
     ledger, claim = node.dispatcher.ledger, node.dispatcher.ledger.claim
 
-    def torn(asks, cursor=0):
-        claimed = claim([ask for ask in asks if ask.tick.entry != "a"], cursor)
+    def torn(asks, *more):
+        claimed = claim([ask for ask in asks if ask.tick.entry != "a"], *more)
         unread = [ask.tick for ask in asks if ask.tick.entry == "a"]
         answers = [Answer(tick, Verdict.UNREADABLE, -1) for tick in unread]
         return replace(claimed, answers=[*answers, *claimed.answers])
@@ -291,7 +291,7 @@ def test_a_record_that_cannot_be_read_is_told_once_and_stops_no_other(fleet, nod
 
 
 def test_recoveries_that_never_help_are_paced(fleet, node):
-    def always(asks, cursor=0):
+    def always(asks, *more):
         raise LedgerRecovering("claim")
 
     node.dispatcher.ledger.claim = always

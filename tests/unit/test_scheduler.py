@@ -649,7 +649,7 @@ class TestClose:
 
         scheduler, left = Mine(app), []
         scheduler.tick()
-        monkeypatch.setattr(scheduler.node, "leave", lambda: left.append(True))
+        monkeypatch.setattr(scheduler.node, "leave", lambda _words: left.append(True))
         with pytest.raises(OSError, match="the disk is full"):
             scheduler.close()
         assert left == [True]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -281,6 +282,59 @@ class TestCombinations:
     def test_settings_made_by_hand_are_held_to_the_same(self):
         with pytest.raises(SettingError):
             Settings(lease=0.5)
+
+
+class TestHistory:
+    @pytest.mark.parametrize("value", [0, 1, 10_000_000])
+    def test_it_is_a_number_of_outcomes_or_none_of_them(self, value):
+        assert read(redlock_beat_history=value).history == value
+
+    @pytest.mark.parametrize(
+        ("value", "hint"),
+        [
+            (-1, "0 to keep none"),
+            (10_000_001, "at most 10000000"),
+            ("10000", "is no whole number"),
+            (1e4, "is no whole number"),
+            (True, "0 to keep none"),
+            (None, "0 to keep none"),
+        ],
+    )
+    def test_another_one_is_refused(self, value, hint):
+        text = refusal(redlock_beat_history=value)
+        assert text.startswith(f"redlock_beat_history = {value!r} is ")
+        assert hint in text
+
+
+class TestHealthFile:
+    @pytest.mark.parametrize("value", ["/run/beat/health", Path("/run/beat/health")])
+    def test_it_is_a_path_and_need_not_be_there_in_a_build(self, value):
+        assert read(redlock_beat_health_file=value).health_file == "/run/beat/health"
+
+    def test_none_means_that_there_is_none(self):
+        assert read(redlock_beat_health_file=None).health_file is None
+
+    def test_a_home_is_found(self, monkeypatch):
+        monkeypatch.setenv("HOME", "/home/anna")
+        assert read(redlock_beat_health_file="~/health").health_file == "/home/anna/health"
+
+    @pytest.mark.parametrize(
+        ("value", "hint"),
+        [
+            ("", "is no path"),
+            (7, "such as '/tmp/beat-health'"),
+            (True, "is no path"),
+            (b"/tmp/health", "is no path"),
+            (Path("/tmp/a\0"), "is no path"),
+            ("/tmp/a\nb", "is no path"),
+            ("/tmp/", "names a folder"),
+            ("~nobody-of-that-name/health", "write the whole path"),
+        ],
+    )
+    def test_another_value_is_refused(self, value, hint):
+        text = refusal(redlock_beat_health_file=value)
+        assert text.startswith(f"redlock_beat_health_file = {value!r} ")
+        assert hint in text
 
 
 class TestNamespace:

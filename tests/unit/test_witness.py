@@ -11,7 +11,6 @@ from celery_redlock_beat.ledger import (
     Claimed,
     Grant,
     Memory,
-    Pause,
     Settlement,
     Verdict,
 )
@@ -184,13 +183,10 @@ def test_it_tells_what_is_in_hand(witness):
     assert testimony.settled == [Settlement(published, SENT)]
 
 
-def test_a_pause_is_remembered_until_the_entry_goes_on(witness):
-    pause = Pause("a", 3, "by ann")
-    hear(witness, settled(Verdict.PAUSED, pause=pause))
+def test_it_does_not_vouch_for_what_was_removed(witness):
     hear(witness)
-    assert told(witness).pauses == [pause]
-    hear(witness, settled(Verdict.SETTLED))
-    assert told(witness).pauses == []
+    witness.forget("a")
+    assert "a" not in [memory.entry for memory in told(witness).memories]
 
 
 def test_what_it_published_is_known_until_it_is_known_to_be_settled(witness):

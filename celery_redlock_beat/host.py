@@ -1,0 +1,31 @@
+"""What a node asks of the scheduler that it runs in, as a value; it asks nothing itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from celery_redlock_beat.entries import RedlockEntry
+    from celery_redlock_beat.ledger.steering import Change
+    from celery_redlock_beat.ticks import Event
+
+
+def _nothing(_change: Change) -> None:
+    """Take in no stored entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The other side of a node.
+
+    ``entry_of`` returns an entry that can be sent, ``observe`` is told each outcome, ``take`` each
+    change of a stored entry, and ``tell`` returns what the node tells of itself, if that is news.
+    """
+
+    entry_of: Callable[[str], RedlockEntry | None]
+    observe: Callable[[Event], None]
+    take: Callable[[Change], None] = _nothing
+    tell: Callable[[], str] = str
