@@ -6,20 +6,32 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.assembly import check, delivery_name, micros
-from celery_redlock_beat.diagnostics import durability, keys, marks, nodes, rights, server
+from celery_redlock_beat.diagnostics import (
+    configuration,
+    durability,
+    fleet,
+    keys,
+    losses,
+    marks,
+    nodes,
+    pauses,
+    rights,
+    server,
+    stored_entries,
+)
 from celery_redlock_beat.diagnostics.findings import (
     Finding,
     Report,
-    Severity,
+    many,
     name_of,
     sorted_by_severity,
 )
 from celery_redlock_beat.diagnostics.parsing import Marks, read_marks
+from celery_redlock_beat.diagnostics.taking_in import TakenIn, taken_in
 from celery_redlock_beat.errors import ConfigurationError, LedgerUnavailable
-from celery_redlock_beat.ledger.redis import ledger_keys
+from celery_redlock_beat.ledger.redis_scripts import ledger_keys
 from celery_redlock_beat.settings import Settings
 from celery_redlock_beat.store.client import check_broker_url, locate
-from celery_redlock_beat.store.contents import SENTINEL
 from celery_redlock_beat.store.reader import reading
 
 if TYPE_CHECKING:
@@ -46,17 +58,19 @@ def examine(app: Celery, settings: Settings | None = None) -> Report:
         settings = settings or Settings.from_app(app)
         check_broker_url(app)
         place = locate(app, settings)
-        found += _eager(app)
+        found += configuration.eager(app)
         if not found:  # it warns in the log of what was just found
             check(app, settings)
     except ConfigurationError as exc:
-        found.append(_wrong_setting(exc))
+        found.append(configuration.wrong_setting(exc))
         return Report(facts, found)
     facts["ledger"] = f"{place.label} (namespace {settings.namespace})"
     facts["delivery"] = delivery_name(settings, place)
     if place.why_not:
         facts["delivery"] += f": {place.why_not}"
-    found += [_memory(place)] if place.is_memory else _examined(app, settings, place, facts)
+    found += (
+        [configuration.memory(place)] if place.is_memory else _examined(app, settings, place, facts)
+    )
     return Report(facts, sorted_by_severity(found))
 
 
@@ -70,7 +84,7 @@ def _examined(
                 found.append(finding)  # noqa: PERF402  those before a failure count
     except LedgerUnavailable as exc:
         unwritten = [each for each in found if each.name != "no-writes"]  # it is the same
-        return [*unwritten, _unavailable(place, exc)]
+        return [*unwritten, configuration.unavailable(place, exc)]
     return found
 
 
@@ -98,8 +112,18 @@ class _Examination:
         contents = self._reader.contents()
         noted = read_marks(contents.hash("marks"))
         self._note(contents, noted)
+        taken = self._taken_in(contents)
         yield from self._of_keys(contents, noted)
         yield from self._of_ledger(contents, noted, facts)
+        yield from self._of_entries(contents, noted, taken)
+        yield from self._of_nodes(contents, noted, taken)
+
+    def _taken_in(self, contents: Contents) -> TakenIn:
+        """Load the schedule only where something depends on it: that imports the app's modules."""
+        texts, over = stored_entries.stored(contents), pauses.over(contents)
+        if not texts and not over:
+            return TakenIn()
+        return taken_in(self._app, self._settings, texts, over)
 
     def _of_rights(self, facts: ServerFacts) -> Iterator[Finding]:
         queue = f"{self._place.prefix}{self._app.conf.task_default_queue}"
@@ -120,15 +144,32 @@ class _Examination:
     def _of_ledger(self, contents: Contents, noted: Marks, facts: ServerFacts) -> Iterator[Finding]:
         lease = micros(self._settings.lease)
         yield from marks.ahead(contents, noted)
-        yield from marks.orphans(contents, lease, nodes.living(contents))
+        yield from marks.orphans(contents, lease, len(fleet.living(contents)))
         yield from marks.leases_ahead(contents, lease)
         yield from marks.unpaired(contents)
+        yield from losses.recovery(contents, noted)
+        yield from losses.identity(contents, noted, facts.info.get("master_replid", ""))
+        yield from losses.began_empty(contents, noted)
+        yield from losses.in_doubt(contents)
+
+    def _of_entries(self, contents: Contents, noted: Marks, taken: TakenIn) -> Iterator[Finding]:
+        yield from stored_entries.bad(contents, taken)
+        yield from stored_entries.hidden(contents, taken)
+        yield from stored_entries.not_noticed(contents, noted)
+        yield from stored_entries.by_hand(contents)
+        yield from pauses.unreadable(contents)
+        yield from pauses.of_nobody(contents, noted)
+        yield from pauses.not_ended(contents, noted, taken.slots)
+        yield from nodes.gone_entries(contents, noted, taken.left_out)
+
+    def _of_nodes(self, contents: Contents, noted: Marks, taken: TakenIn) -> Iterator[Finding]:
         yield from nodes.nobody(contents)
         yield from nodes.heartbeats_ahead(contents)
-        yield from nodes.recovery(contents, noted)
-        yield from nodes.identity(contents, noted, facts.info.get("master_replid", ""))
-        yield from nodes.gone_entries(contents, noted)
-        yield from nodes.in_doubt(contents)
+        yield from fleet.bad_entries(contents, taken.left_out)
+        yield from fleet.not_ready(contents)
+        yield from fleet.versions_differ(contents)
+        yield from fleet.schedules_differ(contents)
+        yield from fleet.clocks(contents)
         others = self._reader.neighbours()
         yield from nodes.neighbours(contents, noted, others, self._settings.namespace)
 
@@ -138,47 +179,12 @@ class _Examination:
             self._facts |= dict.fromkeys(("nodes", "entries", "counted"), what)
         if contents.unread or not keys.is_there(contents):
             return
-        paused = contents.hash("paused").keys() - {SENTINEL}
+        stored, paused = stored_entries.stored(contents), pauses.pauses(contents)
         totals = sorted(contents.hash("totals").items())[:LONGEST_TOTALS]
         counted = (f"{name_of(name)} {name_of(number)}" for name, number in totals)
-        self._facts["nodes"] = f"{nodes.living(contents)} alive"
-        self._facts["entries"] = f"{len(noted.entries):,}, {len(paused):,} paused"
+        self._facts["nodes"] = f"{len(fleet.living(contents))} alive"
+        self._facts["entries"] = (
+            f"{len(noted.entries):,}, {len(stored):,} stored, {len(paused):,} paused"
+        )
         self._facts["counted"] = ", ".join(counted) or "nothing yet"
-
-
-def _wrong_setting(exc: ConfigurationError) -> Finding:
-    return Finding(
-        Severity.ERROR,
-        "setting",
-        "the configuration of the app",
-        str(exc),
-        "correct it: no node starts before",
-    )
-
-
-def _eager(app: Celery) -> list[Finding]:
-    if not app.conf.task_always_eager:
-        return []
-    meaning = "beat runs the tasks that it knows itself, and sends no messages for them"
-    advice = "take it out, unless this is a test"
-    return [Finding(Severity.WARNING, "eager", "task_always_eager", meaning, advice)]
-
-
-def _memory(place: Server) -> Finding:
-    return Finding(
-        Severity.HINT,
-        "memory",
-        "redlock_beat_url",
-        f"the ledger is {place.label}, so there is nothing to examine",
-        "name a Redis in production",
-    )
-
-
-def _unavailable(place: Server, exc: LedgerUnavailable) -> Finding:
-    return Finding(
-        Severity.ERROR,
-        "unavailable",
-        place.label,
-        f"{exc.problem}: nothing is sent",
-        exc.advice or "see the server's log",
-    )
+        self._facts["history"] = many(contents.history, "outcome", "outcomes")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from celery_redlock_beat.diagnostics.findings import MOST_EXAMPLES, Finding, Severity, many, span
 from celery_redlock_beat.diagnostics.parsing import odd_fields
+from celery_redlock_beat.ledger import ESSENTIAL
 from celery_redlock_beat.store.contents import KINDS, SENTINEL
 
 if TYPE_CHECKING:
@@ -16,11 +17,31 @@ if TYPE_CHECKING:
     from celery_redlock_beat.store.contents import Contents
 
 FORMAT = "1"
-MAY_EXPIRE = ("nodes",)
-KEEPERS = ("open", "grants", "paused")
+MAY_EXPIRE = ("nodes", "beats")
+KEEPERS = tuple(name for name in ESSENTIAL if name != "marks")
+NOT_FOLLOWED = (
+    "what is stored, removed, paused or resumed is not followed, and commands that do so are "
+    "refused; all else goes on"
+)
+WITHOUT = {
+    "entries": NOT_FOLLOWED,
+    "gone": NOT_FOLLOWED,
+    "changes": "stored entries are not sent, and commands that change them are refused; entries "
+    "from code go on",
+    "last": "how the entries ended last is not kept; all else goes on",
+    "history": "the history is not kept; all else goes on",
+    "beats": "what nodes tell of themselves is not kept; all else goes on",
+    "audit": "celery redlock repair is refused; all else goes on",
+    "fired": "celery redlock fire is refused; all else goes on",
+}
+"""What goes wrong where a key of another type is in the place of ours; else nothing is sent."""
+LESSER = ("last", "history", "beats", "audit", "fired")
+"""Keys that no tick needs."""
 ADVICE = {
     "entry": "set the mark yourself: celery redlock repair ENTRY --mark now",
-    "marks": "nothing: nodes that live write it anew",
+    "skips": "delete the field with HDEL, and name the ticks again: celery redlock skip NAME TICK",
+    "marks": "nothing: nodes that live, or the next change of theirs, write it anew",
+    "beats": "nothing: a node that lives writes it anew",
     "grants": "if you know who wrote it, have that stopped; then delete the field with HDEL",
     "open": "if you know who wrote it, have that stopped; then delete the member with ZREM",
     "totals": "delete the field with HDEL: its count begins anew",
@@ -35,13 +56,14 @@ def is_there(contents: Contents) -> bool:
 def foreign_types(contents: Contents) -> Iterator[Finding]:
     """Tell of a key of ours that holds something else than we put there."""
     for name, key in contents.keys.items():
+        lesser = name in LESSER
         if key.kind not in (KINDS[name], "none"):
             yield Finding(
-                Severity.ERROR,
+                Severity.WARNING if lesser else Severity.ERROR,
                 "foreign-type",
                 key.full,
                 f"the key is ours, and holds a {key.kind} instead of a {KINDS[name]}: "
-                "somebody else writes to it, and nothing is sent",
+                f"somebody else writes to it, and {WITHOUT.get(name, 'nothing is sent')}",
                 "find out who writes it, then delete or rename it: nothing else of the ledger is "
                 "lost",
             )
@@ -50,9 +72,10 @@ def foreign_types(contents: Contents) -> Iterator[Finding]:
 def expiring(contents: Contents) -> Iterator[Finding]:
     """Tell of a key that the server is going to delete."""
     for name, key in contents.keys.items():
+        lesser = name in LESSER
         if key.ttl >= 0 and name not in MAY_EXPIRE:
             yield Finding(
-                Severity.ERROR,
+                Severity.WARNING if lesser else Severity.ERROR,
                 "expires",
                 key.full,
                 f"the key has a TTL, which we never set: the server deletes it in "
@@ -101,18 +124,19 @@ def other_format(contents: Contents, marks: Marks) -> Iterator[Finding]:
 
 def unreadable(contents: Contents, marks: Marks) -> Iterator[Finding]:
     """Tell of fields that mean nothing: they are left alone until an operator mends them."""
-    kinds: dict[tuple[str, bool], list[Unreadable]] = {}
+    kinds: dict[str, list[Unreadable]] = {}
     for each in (*marks.unreadable, *odd_fields(contents)):
-        kinds.setdefault((each.key, each.is_entry), []).append(each)
-    for (name, is_entry), found in kinds.items():
+        kinds.setdefault(each.kind, []).append(each)
+    for kind, found in kinds.items():
+        is_entry = kind == "entry"
         yield Finding(
             Severity.ERROR if is_entry else Severity.WARNING,
             "unreadable" if is_entry else "unreadable-field",
-            contents.full(name),
+            contents.full(found[0].key),
             f"{many(len(found), 'record', 'records')} cannot be read: such an entry sends nothing"
             if is_entry
             else f"{many(len(found), 'field', 'fields')} cannot be read, and nobody looks at them",
-            ADVICE["entry" if is_entry else name],
+            ADVICE[kind],
             tuple(str(each) for each in islice(found, MOST_EXAMPLES)),
             len(found),
         )

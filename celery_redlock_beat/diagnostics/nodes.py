@@ -1,4 +1,4 @@
-"""Judge who lives, what a recovery does, and what was counted; pure functions."""
+"""Judge who lives and has which entries, here and in other ledgers; pure functions."""
 
 from __future__ import annotations
 
@@ -14,30 +14,22 @@ from celery_redlock_beat.diagnostics.findings import (
     name_of,
     span,
 )
+from celery_redlock_beat.diagnostics.fleet import living
 from celery_redlock_beat.diagnostics.keys import is_there
 from celery_redlock_beat.ledger import HEARTBEAT_ALIVE, MAY_MISS
 from celery_redlock_beat.store.contents import whole
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from celery_redlock_beat.diagnostics.parsing import Marks
     from celery_redlock_beat.store.contents import Contents
     from celery_redlock_beat.store.neighbours import Neighbour
 
-LATE_RECOVERY = 10 * SECOND
-IN_DOUBT = b"in_doubt:data_loss"
-UNKNOWN = "unknown"
 ALIKE = 0.5
 """Which part of our entries another ledger must have to be called alike."""
 CELERYS_OWN = b"celery."
-
-
-def living(contents: Contents) -> int:
-    """Return how many nodes have a live heartbeat."""
-    oldest = contents.now - HEARTBEAT_ALIVE
-    return sum(at >= oldest for at in contents.zset("nodes").values())
 
 
 def _is_known(contents: Contents) -> bool:
@@ -81,57 +73,30 @@ def heartbeats_ahead(contents: Contents) -> Iterator[Finding]:
         )
 
 
-def recovery(contents: Contents, marks: Marks) -> Iterator[Finding]:
-    """Tell of a recovery that runs, or that nobody ends."""
-    if "recovering" not in marks.meta:
-        return
-    ends = marks.number("hold_down") or 0
-    subject = f"{contents.full('marks')}: recovering"
-    if contents.now < ends + LATE_RECOVERY:
-        yield Finding(
-            Severity.HINT,
-            "recovering",
-            subject,
-            "the server may have lost data, and nodes are telling it what they remember: nothing "
-            f"is sent for at most {span(ends - contents.now)} more",
-            "wait, and run doctor again",
-        )
-        return
-    alive = living(contents)
-    yield Finding(
-        Severity.WARNING if alive else Severity.HINT,
-        "recovery-stuck",
-        subject,
-        f"a recovery should have ended {span(contents.now - ends)} ago, and nothing is sent before "
-        "it ends",
-        "look for errors in the logs of the nodes: any of them should end it"
-        if alive
-        else "start a node: it ends it",
-    )
+def missing(contents: Contents, marks: Marks) -> set[bytes]:
+    """Return the entries that no living node has, as far as that can be known.
 
-
-def identity(contents: Contents, marks: Marks, present: str) -> Iterator[Finding]:
-    """Tell that the server was restarted or replaced, and that no node has noticed yet."""
-    known = marks.meta.get("identity", "")
-    if known in ("", UNKNOWN) or present in ("", known) or "recovering" in marks.meta:
-        return
-    yield Finding(
-        Severity.HINT,
-        "identity",
-        f"{contents.full('marks')}: identity",
-        "the server was restarted, or another one took over, since a node last wrote to it",
-        "nothing: the next node tells it what it remembers, before anything is sent",
-    )
-
-
-def gone_entries(contents: Contents, marks: Marks) -> Iterator[Finding]:
-    """Tell of entries that no living node has."""
+    One that was never seen may have come after we looked, unless it has been known for longer.
+    """
     if not living(contents) or "recovering" in marks.meta or "present" not in contents.zsets:
-        return
+        return set()
+    if "present" in contents.partial:
+        return set()
     seen = contents.zset("present")
     newest = min(max(contents.zset("nodes").values()), contents.now)
-    gone = [entry for entry in marks.entries if newest - seen.get(entry, 0) > MAY_MISS]
-    if gone and "present" not in contents.partial:
+    return {
+        entry
+        for entry, record in marks.entries.items()
+        if newest - seen.get(entry, min(record.since, newest)) > MAY_MISS
+    }
+
+
+def gone_entries(
+    contents: Contents, marks: Marks, left_out: Collection[bytes] = ()
+) -> Iterator[Finding]:
+    """Tell of entries that no living node has, but for those ``left_out``, which are told."""
+    gone = sorted(missing(contents, marks).difference(left_out))
+    if gone:
         yield Finding(
             Severity.HINT,
             "gone-entries",
@@ -139,7 +104,7 @@ def gone_entries(contents: Contents, marks: Marks) -> Iterator[Finding]:
             f"{many(len(gone), 'entry was', 'entries were')} in no node's schedule for "
             f"{span(MAY_MISS)} or more: not sent, and if it comes back, it catches nothing up",
             "nothing, if they were removed; otherwise look why the nodes left them out",
-            tuple(_last_seen(gone, seen)),
+            tuple(_last_seen(gone, contents.zset("present"))),
             len(gone),
         )
 
@@ -172,20 +137,4 @@ def neighbours(
             "apps different queues",
             tuple(name_of(entry) for entry in islice(sorted(same), MOST_EXAMPLES)),
             len(same),
-        )
-
-
-def in_doubt(contents: Contents) -> Iterator[Finding]:
-    """Tell how many ticks nobody knows to be sent or not."""
-    told = contents.hash("totals").get(IN_DOUBT, b"0")
-    number = int(told) if told.isdigit() else 0
-    if number:
-        yield Finding(
-            Severity.HINT,
-            "in-doubt",
-            f"{contents.full('totals')}: {IN_DOUBT.decode()}",
-            f"{many(number, 'tick', 'ticks')} may have been sent or not, since the server lost "
-            "data at some time: not sent again",
-            "see which tasks ran at that time; the logs of the nodes name the ticks",
-            count=number,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,7 +23,9 @@ MEMBER = re.compile(rb"(\d{1,16}):(.*)", re.DOTALL)
 OPEN = re.compile(rb"open (\S+) (\d{1,16}) (\d{1,16}) (\d{1,16}) (\d)")
 DONE = re.compile(rb"done (\d{1,16}) (.+)", re.DOTALL)
 NUMBER = re.compile(rb"\d{1,16}")
-NUMBERS = (b"fence", b"hold_down")
+SKIPS = re.compile(rb"(?: \d{1,16})+ ")
+PAUSE = re.compile(rb"\d{1,16} (\d{1,16}) (.*)", re.DOTALL)
+NUMBERS = (b"fence", b"hold_down", b"revision", b"pruned", b"began")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +45,22 @@ class Unreadable:
     value: bytes
 
     @property
-    def is_entry(self) -> bool:
-        """Whether it should be the record of an entry."""
-        return self.key == "marks" and self.field.startswith(b"e:")
+    def kind(self) -> str:
+        """What it should be: an ``entry``, its ``skips``, or what else stands in its key."""
+        named = {b"e:": "entry", b"s:": "skips"} if self.key == "marks" else {}
+        return named.get(self.field[:2], self.key)
 
     def __str__(self) -> str:
-        entry = self.field[2:] if self.is_entry else self.field
+        entry = self.field[2:] if self.kind in ("entry", "skips") else self.field
         return f"{name_of(entry)}: {raw_text(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """Until when an entry is paused, ``None`` for ever; and whether that could be read at all."""
+
+    until: Micros | None = None
+    is_readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +98,29 @@ def read_marks(fields: Mapping[bytes, bytes]) -> Marks:
                 entries[name[2:]] = mark
             else:
                 unreadable.append(Unreadable("marks", name, text))
-        elif name in NUMBERS and not NUMBER.fullmatch(text):
+        elif (name in NUMBERS and not NUMBER.fullmatch(text)) or (
+            name.startswith(b"s:") and not SKIPS.fullmatch(text)
+        ):
             unreadable.append(Unreadable("marks", name, text))
         elif b":" not in name:
             meta[name.decode("utf-8", "replace")] = text.decode("utf-8", "replace")
     return Marks(entries, meta, tuple(unreadable))
+
+
+def read_pause(text: bytes) -> Paused:
+    """Read a pause; one that cannot be read holds its entry back for ever."""
+    found = PAUSE.fullmatch(text)
+    if not found:
+        return Paused(is_readable=False)
+    return Paused(int(found[1]) or None, is_object(found[2]))
+
+
+def is_object(text: bytes) -> bool:
+    """Answer whether a text is a JSON object."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def tick_of(member: bytes) -> tuple[Micros, bytes] | None:
@@ -116,3 +146,6 @@ def odd_fields(contents: Contents) -> Iterator[Unreadable]:
     for name, text in contents.hash("totals").items():
         if not NUMBER.fullmatch(text):
             yield Unreadable("totals", name, text)
+    for name, text in contents.hash("beats").items():
+        if not is_object(text):
+            yield Unreadable("beats", name, text)

@@ -15,7 +15,8 @@ from celery_redlock_beat.diagnostics.marks import ahead_of
 from celery_redlock_beat.diagnostics.parsing import read_mark, read_marks
 from celery_redlock_beat.errors import LedgerUnavailable
 from celery_redlock_beat.ledger import SETTLED_KEPT
-from celery_redlock_beat.ledger.redis import RedisLedger, ledger_keys
+from celery_redlock_beat.ledger.redis import RedisLedger
+from celery_redlock_beat.ledger.redis_scripts import ledger_keys
 from celery_redlock_beat.settings import Settings
 from celery_redlock_beat.store.audit import AuditRecord
 from celery_redlock_beat.store.client import locate

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.store.rights import Rights
 
 IDENTITY = "INFO|replication"
+HISTORY = "XADD"
 # What else is found under these names tells more than the refusal of a write.
 NAMES = {"READONLY": "replica", "OOM": "memory-full", "MISCONF": "cannot-save"}
 SUBJECTS = {
@@ -31,11 +32,15 @@ def missing(rights: Rights) -> Iterator[Finding]:
         *(f"the command {name}" for name in commands),
         *(f"the key {k}" for k in rights.keys),
     ]
+    lesser = commands == [HISTORY] and not rights.keys
     yield Finding(
-        Severity.ERROR,
+        Severity.WARNING if lesser else Severity.ERROR,
         "rights",
         f"ACL of the user {rights.user or 'in the URL'}",
-        "the server forbids our user what the scripts need: nothing is sent",
+        "the server forbids our user to keep the history and the audit of repairs: all else goes "
+        "on, but celery redlock repair is refused"
+        if lesser
+        else "the server forbids our user what the scripts need: nothing is sent",
         f"ACL SETUSER {rights.user or '<user>'} {' '.join(dict.fromkeys(grants))}",
         tuple(lacking),
         len(lacking),

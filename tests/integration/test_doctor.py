@@ -10,9 +10,11 @@ import pytest
 from celery import Celery
 
 from celery_redlock_beat.diagnostics import Severity, examine
-from celery_redlock_beat.ledger import Ask, Settlement
-from celery_redlock_beat.ticks import SECOND, SENT
-from ledger.places import NAMESPACE, RedisPlace, due_ticks, grant, register
+from celery_redlock_beat.errors import LedgerError
+from celery_redlock_beat.ledger import Ask, Settlement, Verdict
+from celery_redlock_beat.ticks import SECOND, SENT, Tick
+from ledger.places import NAMESPACE, RedisPlace, due_ticks
+from support.patient import Patient
 from support.requirements import require
 from support.servers import Server, have_server
 
@@ -25,34 +27,6 @@ def durable():
     require("redis-server", have_server())
     with Server(appendonly=True, fsync="everysec") as server:
         yield server
-
-
-class Patient:
-    """A ledger as one node leaves it, with a tick that is settled and one that is open."""
-
-    def __init__(self, server, namespace=NAMESPACE):
-        self.place = RedisPlace(server, "redis")
-        self.client, self.keys = self.place.client, self.place.keys
-        self.node = self.place.node()
-        settled, held = due_ticks(self.place, self.node, "tidy", 2)
-        self.node.settle([Settlement(grant(self.node, settled), SENT)])
-        self.held = grant(self.node, held)
-        register(self.node, "report")
-        self.app = Celery(NAMESPACE, broker=server.url, set_as_current=False)
-
-    @property
-    def member(self):
-        return f"{self.held.tick.at}:{self.held.tick.entry}"
-
-    @property
-    def now(self):
-        return self.place.now()
-
-    def mark(self, entry, mark, since=1):
-        self.client.hset(self.keys["marks"], f"e:{entry}", f"{mark} {since} 7 0 every µs")
-
-    def dump(self):
-        return self.place.snapshot()
 
 
 @pytest.fixture
@@ -70,7 +44,8 @@ def test_a_healthy_ledger_gives_no_finding(patient):
     assert report.facts["ledger"].endswith("/0 (namespace tests)")
     assert "primary, 0 replicas" in report.facts["server"]
     assert report.facts["nodes"] == "1 alive"
-    assert report.facts["entries"] == "2, 0 paused"
+    assert report.facts["entries"] == "2, 0 stored, 0 paused"
+    assert report.facts["history"] == "1 outcome"
     assert report.facts["counted"] == "sent 1"
 
 
@@ -239,21 +214,62 @@ def test_a_planted_defect_is_the_only_finding(patient, plant):
     assert finding.advice
 
 
+NOT_FOLLOWED = "is not followed"
+NOTHING_IS_SENT = "nothing is sent"
+
+
 @pytest.mark.parametrize(
-    "name", ["marks", "open", "grants", "settled", "totals", "paused", "nodes"]
+    ("name", "severity", "told"),
+    [
+        ("marks", ERROR, NOTHING_IS_SENT),
+        ("open", ERROR, NOTHING_IS_SENT),
+        ("grants", ERROR, NOTHING_IS_SENT),
+        ("settled", ERROR, NOTHING_IS_SENT),
+        ("totals", ERROR, NOTHING_IS_SENT),
+        ("paused", ERROR, NOTHING_IS_SENT),
+        ("nodes", ERROR, NOTHING_IS_SENT),
+        ("entries", ERROR, NOT_FOLLOWED),
+        ("gone", ERROR, NOT_FOLLOWED),
+        ("changes", ERROR, "stored entries are not sent"),
+        ("last", WARNING, "is not kept"),
+        ("history", WARNING, "is not kept"),
+        ("beats", WARNING, "is not kept"),
+        ("audit", WARNING, "repair is refused"),
+        ("fired", WARNING, "fire is refused"),
+    ],
 )
-def test_a_key_of_another_type_is_the_only_finding(patient, name):
+def test_a_key_of_another_type_is_the_only_finding(patient, name, severity, told):
     key = patient.keys[name]
     patient.client.delete(key)
     patient.client.lpush(key, "not ours")
     before = patient.dump()
     (finding,) = examine(patient.app).findings
     assert patient.dump() == before
-    assert (finding.severity, finding.name, finding.subject) == (ERROR, "foreign-type", key)
+    assert (finding.severity, finding.name, finding.subject) == (severity, "foreign-type", key)
     assert "a list instead of a" in finding.meaning
+    assert told in finding.meaning
 
 
-@pytest.mark.parametrize("name", ["marks", "open", "grants", "paused"])
+@pytest.mark.parametrize("name", ["entries", "changes", "gone", "last", "history", "beats"])
+def test_what_is_told_of_a_key_of_another_type_is_true(patient, name):
+    revision = patient.store("stored")
+    patient.client.delete(patient.keys[name])
+    patient.client.lpush(patient.keys[name], "not ours")
+    (tick,) = due_ticks(patient.place, patient.node, "busy")
+    asks = [Ask(tick, tick.at), Ask(Tick("stored", patient.now), 1, revision=revision)]
+    of_code, of_stored = patient.node.claim(asks, 0, "{}").answers
+    assert patient.node.settle([Settlement(of_code.grant, SENT)])
+    assert of_stored.verdict is (Verdict.CHANGED if name == "changes" else Verdict.GRANTED)
+    if name in {"entries", "changes", "gone"}:
+        with pytest.raises(LedgerError, match=f":{name}' is ours"):
+            patient.node.changes(0)
+        with pytest.raises(LedgerError, match=f":{name}' is ours"):
+            patient.store()
+    else:
+        patient.store()
+
+
+@pytest.mark.parametrize("name", ["marks", "open", "grants", "paused", "entries"])
 def test_a_key_that_was_deleted_is_the_only_finding(patient, name):
     patient.client.delete(patient.keys[name])
     (finding,) = examine(patient.app).findings
@@ -278,10 +294,10 @@ def test_many_marks_ahead_are_one_finding_with_the_farthest_first(patient):
 
 def test_a_paused_entry_may_have_an_open_tick_for_long(patient):
     patient.client.zadd(patient.keys["open"], {patient.member: patient.now - HOUR})
-    patient.place.pause("tidy")
+    patient.operator.pause(["tidy"])
     report = examine(patient.app)
     assert report.findings == []
-    assert report.facts["entries"] == "2, 1 paused"
+    assert report.facts["entries"] == "2, 0 stored, 1 paused"
 
 
 def test_orphans_are_a_hint_while_nobody_lives(patient):
@@ -322,9 +338,10 @@ def test_a_prefix_of_the_broker_is_a_part_of_each_key(durable):
     place.node(prefix="shop:")
     app = Celery(NAMESPACE, broker=durable.url, set_as_current=False)
     app.conf.broker_transport_options = {"global_keyprefix": "shop:"}
-    (finding,) = examine(app).findings
+    found = {each.name: each.subject for each in examine(app).findings}
     place.close()
-    assert (finding.name, finding.subject) == ("no-node", f"shop:{{redlock:{NAMESPACE}}}:nodes")
+    marks = f"shop:{{redlock:{NAMESPACE}}}:marks"
+    assert found == {"began-empty": f"{marks}: began", "no-node": marks.replace("marks", "nodes")}
 
 
 def test_only_a_part_of_a_huge_key_is_looked_at_and_that_is_told(patient, monkeypatch):
@@ -352,7 +369,7 @@ def test_a_hundred_thousand_entries_take_some_seconds(patient):
     report = examine(patient.app)
     assert time.monotonic() - started < 20
     assert report.findings == []
-    assert report.facts["entries"] == "100,002, 0 paused"
+    assert report.facts["entries"] == "100,002, 0 stored, 0 paused"
 
 
 def test_a_ledger_that_is_at_work_is_not_taken_for_a_broken_one(patient):

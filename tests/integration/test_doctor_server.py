@@ -11,7 +11,9 @@ from click.testing import CliRunner
 
 from celery_redlock_beat.cli.doctor import doctor
 from celery_redlock_beat.diagnostics import Severity, examine
-from ledger.places import NAMESPACE, RedisPlace, register
+from celery_redlock_beat.ledger import Settlement
+from celery_redlock_beat.ticks import SENT
+from ledger.places import NAMESPACE, RedisPlace, due_ticks, grant, register
 from support.requirements import require
 from support.servers import (
     Server,
@@ -43,6 +45,7 @@ def keep_a_ledger(server):
     place = RedisPlace(server, "redis")
     register(place.node(), "tidy")
     place.node().claim([])
+    place.client.hdel(place.keys["marks"], "began")  # it has been at work for long
     return place.client
 
 
@@ -213,6 +216,26 @@ def test_a_user_that_may_not_ask_who_the_server_is(server, admin):
     assert found(app) == {(HINT, "settings-unknown"), (HINT, "no-identity")}
 
 
+def test_a_user_that_may_not_keep_the_history_sends_all_the_same(server, admin):
+    app = as_user(server, admin, *WIDE, "-xadd")
+    (finding,) = examine(app).findings
+    assert (finding.severity, finding.name) == (WARNING, "rights")
+    assert finding.examples == ("the command XADD",)
+    assert "all else goes on" in finding.meaning
+
+
+def test_a_user_that_may_not_measure_the_history(server, admin):
+    place = RedisPlace(server, "redis")
+    node = place.node()
+    place.client.hdel(place.keys["marks"], "began")
+    (tick,) = due_ticks(place, node)
+    node.settle([Settlement(grant(node, tick), SENT)])
+    app = as_user(server, admin, *WIDE, "-xlen")
+    (finding,) = examine(app).findings
+    place.close()
+    assert (finding.severity, finding.name, finding.subject) == (HINT, "not-looked-at", "XLEN")
+
+
 def test_a_user_without_transactions(server, admin):
     assert found(as_user(server, admin, *WIDE, "-multi")) == {(HINT, "rights-unknown")}
 
@@ -222,7 +245,7 @@ def test_a_user_that_may_not_scan(server, admin):
     report = examine(app)
     (hint, error) = sorted(report.findings, key=lambda each: each.name)
     assert (hint.severity, hint.name) == (HINT, "not-looked-at")
-    assert hint.subject == "TYPE, PTTL, HSCAN, ZSCAN"
+    assert hint.subject == "TYPE, PTTL, ZSCAN, HSCAN"
     assert (error.severity, error.name) == (ERROR, "rights")
     assert error.examples == ("the command TYPE",)
 

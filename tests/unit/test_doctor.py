@@ -19,13 +19,24 @@ from celery_redlock_beat.diagnostics.findings import (
     span,
 )
 from celery_redlock_beat.diagnostics.marks import ahead_of, leases_ahead, orphans
-from celery_redlock_beat.diagnostics.parsing import Marked, Marks, read_mark, read_marks
+from celery_redlock_beat.diagnostics.parsing import (
+    Marked,
+    Marks,
+    Paused,
+    read_mark,
+    read_marks,
+    read_pause,
+)
+from celery_redlock_beat.diagnostics.pauses import not_ended, of_nobody
 from celery_redlock_beat.diagnostics.repairs import Repair
+from celery_redlock_beat.lateness import Policy, Slot
 from celery_redlock_beat.settings import Settings
 from celery_redlock_beat.store.contents import KINDS, Contents, Key
 from celery_redlock_beat.store.facts import ServerFacts
+from celery_redlock_beat.store.pairs import _steady, open_together, revision_of
 from celery_redlock_beat.store.rights import WITH_A_KEY, WITHOUT_A_KEY, our_commands
 from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.timetables import Interval
 
 NOW = 1_900_000_000 * SECOND
 HOUR = 3600 * SECOND
@@ -168,6 +179,89 @@ def test_the_fields_beside_the_marks():
     assert marks.number("fence") == 17
     assert marks.number("hold_down") is None
     assert [str(each) for each in marks.unreadable] == ["identity: '?'", "hold_down: 'soon'"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pause"),
+    [
+        (b'7 0 {"note": "x", "who": "y", "since": 1}', Paused()),
+        (b"7 9 {}", Paused(9)),
+        (b"7 9 {", Paused(9, is_readable=False)),
+        (b"7 9 [1]", Paused(9, is_readable=False)),
+        (b"7 9", Paused(is_readable=False)),
+        (b"7 -9 {}", Paused(is_readable=False)),
+        (b"lunch", Paused(is_readable=False)),
+        (b"", Paused(is_readable=False)),
+    ],
+    ids=str,
+)
+def test_pauses(text, pause):
+    assert read_pause(text) == pause
+
+
+@pytest.mark.parametrize(
+    ("text", "revision"), [(b"7 {}", 7), (b"{}", None), (b"7", None), (b"-7 {}", None), (b"", None)]
+)
+def test_the_revision_before_a_text(text, revision):
+    assert revision_of(text) == revision
+
+
+class _Failing:
+    fingerprint = "failing"
+
+    def latest_until(self, moment):
+        raise ZeroDivisionError(moment)
+
+
+@pytest.mark.parametrize(
+    ("timetable", "policy", "told"),
+    [
+        (Interval(MINUTE), Policy(), ["pause-over"]),
+        (Interval(MINUTE), Policy(enabled=False), []),
+        (Interval(MINUTE), Policy(max_runs=3), []),
+        (Interval(MINUTE), Policy(jitter=60 * MINUTE), []),
+        (Interval(10**6 * HOUR), Policy(), []),
+        (_Failing(), Policy(), []),
+    ],
+    ids=["due", "disabled", "limited", "jitter", "rare", "failing"],
+)
+def test_a_pause_is_over_for_too_long_when_its_entry_is_due(timetable, policy, told):
+    paused = f"7 {NOW - 2 * MINUTE} {{}}".encode()
+    known = contents(paused={b"a": paused}, nodes={b"n": NOW})
+    marks = Marks({b"a": Marked(NOW - 5 * MINUTE, 0)})
+    slots = {b"a": Slot("a", timetable, policy)}
+    assert [each.name for each in not_ended(known, marks, slots)] == told
+
+
+def test_pauses_are_not_judged_where_the_entries_are_not_known():
+    known = contents(paused={b"a": b"7 0 {}"})
+    assert list(of_nobody(known, Marks())) == []
+    assert list(of_nobody(contents(paused={b"a": b"7 0 {}"}, marks={}), Marks())) != []
+
+
+@pytest.mark.parametrize(
+    ("text", "score", "together"),
+    [(b"open x", 5.0, True), (b"open x", None, False), (b"done 5 sent", None, True),
+     (b"done 5 sent", 5.0, False), (None, 5.0, False)],
+)  # fmt: skip
+def test_a_grant_and_an_open_tick_belong_together(text, score, together):
+    assert open_together(text, score) is together
+
+
+@pytest.mark.parametrize(
+    ("told", "belongs"),
+    [
+        ((5.0, b"5 a", 5.0, b"5 a"), (b"5 a", 5.0)),
+        ((5.0, b"5 a", None, b"5 a"), (b"5 a", None)),
+        ((5.0, None, 5.0, None), (None, 5.0)),
+        ((5.0, None, 5.0, b"6 a"), (None, 5.0)),
+        ((5.0, None, 6.0, None), (None, None)),
+        ((5.0, b"5 a", 6.0, b"6 a"), (None, None)),
+        ((None, None, None, b"6 a"), (None, None)),
+    ],
+)
+def test_what_was_read_in_turns_belongs_together_if_one_of_both_stayed(told, belongs):
+    assert _steady(*told) == belongs
 
 
 def test_a_mark_may_be_a_little_ahead_of_the_clock_of_a_new_primary():

@@ -39,18 +39,7 @@ class Schedule:
     """
 
     def __init__(self, app: Celery) -> None:
-        try:
-            kind = scheduler_class(app)  # beat, too, is configured before it imports modules
-            app.loader.init_worker()
-            app.finalize()
-            scheduler = kind(app=app, lazy=True)
-            scheduler.roster.settings = replace(scheduler.settings, strict=False)
-            scheduler.setup_schedule()
-            scheduler.roster.compare(scheduler.schedule)
-        except ConfigurationError:
-            raise
-        except Exception as exc:
-            raise told_of(exc) from exc
+        scheduler = scheduler_of(app)
         self.entries: Mapping[str, RedlockEntry] = scheduler.schedule
         self.slots: Mapping[str, Slot] = {slot.name: slot for slot in scheduler.roster.slots()}
         self.faults = {str(name): fault for name, fault in scheduler.roster.faults.items()}
@@ -80,6 +69,29 @@ class Schedule:
         """Answer whether one of these entries could be read with the extra ``explain``."""
         slots = (self.slots[name] for name in names if name in self.slots)
         return any(lacks_the_extra(slot.timetable) for slot in slots)
+
+
+def scheduler_of(app: Celery) -> RedlockScheduler:
+    """Return an app's scheduler and its schedule as beat has them when it starts; it is never run.
+
+    A bad entry is among the faults of its roster, also where the settings are strict.
+
+    Raises:
+        ConfigurationError: Beat would not start, for another reason than an entry.
+    """
+    try:
+        kind = scheduler_class(app)  # beat, too, is configured before it imports modules
+        app.loader.init_worker()
+        app.finalize()
+        scheduler = kind(app=app, lazy=True)
+        scheduler.roster.settings = replace(scheduler.settings, strict=False)
+        scheduler.setup_schedule()
+        scheduler.roster.compare(scheduler.schedule)
+    except ConfigurationError:
+        raise
+    except Exception as exc:
+        raise told_of(exc) from exc
+    return scheduler
 
 
 def told_of(error: Exception) -> ConfigurationError:
