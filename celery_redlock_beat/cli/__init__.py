@@ -1,7 +1,8 @@
 """``celery redlock …``: one module per command, loaded when it is asked for; it decides nothing.
 
 Celery finds the group by the entry point ``celery.commands``. Each module in here holds one command
-of its own name (``set_mark.py`` holds ``set_mark``, typed ``set-mark``); others begin with ``_``.
+of its own name (``set_mark.py`` holds ``set_mark``, typed ``set-mark``, and ``list_.py`` holds
+``list_``, typed ``list``, which is a word of Python's); others begin with ``_``.
 """
 
 from __future__ import annotations
@@ -19,18 +20,21 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, sorted, without importing one."""
-        own = {
-            each.name.replace("_", "-") for each in iter_modules(__path__) if each.name[0] != "_"
-        }
-        return sorted(own.union(super().list_commands(ctx)))
+        return sorted(_modules().keys() | super().list_commands(ctx))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command of this name; without one, return nothing and let click say so."""
         if cmd_name in self.commands or cmd_name not in self.list_commands(ctx):
             return super().get_command(ctx, cmd_name)
-        name = cmd_name.replace("-", "_")
+        name = _modules()[cmd_name]
         found = getattr(import_module(f"{__name__}.{name}"), name, None)
         return found if isinstance(found, click.Command) else None
+
+
+def _modules() -> dict[str, str]:
+    """Return the modules of commands, by what is typed for each."""
+    names = (each.name for each in iter_modules(__path__) if each.name[0] != "_")
+    return {name.rstrip("_").replace("_", "-"): name for name in names}
 
 
 @click.group(cls=LazyGroup)

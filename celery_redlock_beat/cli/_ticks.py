@@ -81,6 +81,20 @@ def lines_of(outlook: Outlook) -> Iterator[str]:
         yield f"  {outlook.end}"
 
 
+def document_of(name: str, outlook: Outlook) -> dict[str, Any]:
+    """Return what tells of one entry as JSON can have it; ``due`` is null if it is the tick."""
+    ticks = [
+        {
+            "tick": instant(each.at),
+            "local": each.local.isoformat(),
+            "due": each.due.isoformat() if each.due else None,
+            "remarks": list(each.remarks),
+        }
+        for each in outlook.ticks
+    ]
+    return {"name": name, "facts": dict(outlook.facts), "ticks": ticks, "end": outlook.end}
+
+
 def _columns(tick: Forthcoming) -> Iterator[str]:
     yield _told(tick.local)
     if tick.local.tzinfo is not UTC:

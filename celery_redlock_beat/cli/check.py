@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
+from celery_redlock_beat.cli._command import RedlockCommand, app_of, json_option, print_json, say
 from celery_redlock_beat.cli._findings import report_lines
-from celery_redlock_beat.cli.doctor import app_of, as_dict
+from celery_redlock_beat.cli.doctor import as_dict
 from celery_redlock_beat.diagnostics import Severity, many
 from celery_redlock_beat.diagnostics.schedules import ScheduleReport, check_schedule
 
@@ -16,23 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@click.command()
+@click.command(
+    cls=RedlockCommand,
+    examples=("check", "check --strict --json"),
+    exits={0: "all is good, or only warned of", 1: "something is bad"},
+)
 @click.option("--strict", is_flag=True, help="Let warnings fail, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for a program.")
+@json_option
 @click.pass_context
 def check(ctx: click.Context, *, strict: bool, as_json: bool) -> None:
     """Find bad settings and bad entries; no server is needed.
 
     For a build. The schedule is loaded as beat loads it, with what add_periodic_task adds, and
-    nothing is sent. The exit code is 0 if all is good, or only warned of, and 1 if something is
-    bad.
+    nothing is sent.
     """
     report = check_schedule(app_of(ctx))
     if as_json:
-        ctx.obj.echo(json.dumps({**as_dict(report), "entries": report.entries}, indent=2))
+        print_json(ctx, {**as_dict(report), "entries": report.entries})
     else:
-        for line in _lines(report, plain=ctx.obj.no_color):
-            ctx.obj.echo(line)
+        say(ctx, _lines(report, plain=ctx.obj.no_color))
     failing = (Severity.ERROR, Severity.WARNING) if strict else (Severity.ERROR,)
     ctx.exit(int(any(finding.severity in failing for finding in report.findings)))
 

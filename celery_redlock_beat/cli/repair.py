@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from celery_redlock_beat.cli.doctor import app_of
+from celery_redlock_beat.cli._command import RedlockCommand, app_of, json_option, print_json
 from celery_redlock_beat.diagnostics.findings import instant, many, name_of, raw_text, span
 from celery_redlock_beat.diagnostics.parsing import read_mark
 from celery_redlock_beat.diagnostics.repairs import Refusal, Repair, Repairs
@@ -44,7 +44,10 @@ def _mark(_ctx: click.Context, _param: click.Parameter, value: str | None) -> In
         raise click.BadParameter(f"{value!r} is out of all bounds") from None
 
 
-@click.command()
+@click.command(
+    cls=RedlockCommand,
+    examples=("repair nightly --why 'NTP was down'", "repair --future --dry-run", "repair --log"),
+)
 @click.argument("entry", required=False)
 @click.option(
     "--mark",
@@ -57,8 +60,9 @@ def _mark(_ctx: click.Context, _param: click.Parameter, value: str | None) -> In
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--log", "show_log", is_flag=True, help="Show what was repaired before.")
+@json_option
 @click.pass_context
-def repair(ctx: click.Context, /, *, show_log: bool, **options: Any) -> None:
+def repair(ctx: click.Context, /, *, show_log: bool, as_json: bool, **options: Any) -> None:
     """Set the mark of ENTRY: what is due up to it counts as settled.
 
     A mark that is ahead of the server's clock holds its entry back until then. What was done, by
@@ -67,9 +71,9 @@ def repair(ctx: click.Context, /, *, show_log: bool, **options: Any) -> None:
     try:
         repairs = Repairs(app_of(ctx))
         if show_log:
-            _show_log(ctx, repairs)
+            _show_log(ctx, repairs, as_json=as_json)
         else:
-            _repair(ctx, repairs, **options)
+            _repair(ctx, repairs, as_json=as_json, **options)
     except LedgerRecovering:
         raise click.ClickException(
             "the server may have lost data, and nodes must first tell it what they remember: "
@@ -89,18 +93,23 @@ def _repair(
     why: str,
     dry_run: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     if future == bool(entry) or (future and mark):
         raise click.UsageError("name one ENTRY, or give --future alone")
     planned = _plan(repairs, entry, mark)
-    _show(ctx, planned)
-    if dry_run or not planned:
+    if not as_json:
+        _show(ctx, planned)
+    done: Sequence[AuditRecord] = ()
+    if planned and not dry_run:
+        if not yes:
+            question = f"Set {many(len(planned), 'mark', 'marks')}?"
+            click.confirm(question, abort=True, err=as_json)
+        done = repairs.carry_out(planned, _who(), why)
+    if as_json:
+        print_json(ctx, {"planned": [*map(_planned, planned)], "done": [*map(_record, done)]})
         return
-    if not yes:
-        question = f"Set {many(len(planned), 'mark', 'marks')}?"
-        click.confirm(question, abort=True)
-    who = _who()
-    for record in repairs.carry_out(planned, who, why):
+    for record in done:
         _show_record(ctx, record)
 
 
@@ -135,8 +144,11 @@ def _told(mark: Micros | None, now: Micros) -> str:
     return f"{instant(mark)} ({away})"
 
 
-def _show_log(ctx: click.Context, repairs: Repairs) -> None:
+def _show_log(ctx: click.Context, repairs: Repairs, *, as_json: bool) -> None:
     records = repairs.log()
+    if as_json:
+        print_json(ctx, {"planned": [], "done": [*map(_record, reversed(records))]})
+        return
     for record in reversed(records):
         _show_record(ctx, record)
     if not records:
@@ -151,6 +163,28 @@ def _show_record(ctx: click.Context, record: AuditRecord) -> None:
         f"{instant(record.at - record.at % SECOND)} {name_of(record.who.encode())} set "
         f"{name_of(record.entry.encode())} from {before} to {instant(record.after)}{why}"
     )
+
+
+def _planned(each: Repair) -> dict[str, Any]:
+    """Return what would be done as JSON can have it; a mark that cannot be read is null."""
+    return {
+        "entry": each.entry,
+        "from": None if each.before is None else instant(each.before),
+        "to": instant(each.after),
+        "consequences": [*each.consequences()],
+    }
+
+
+def _record(record: AuditRecord) -> dict[str, Any]:
+    known = read_mark(record.before)
+    return {
+        "entry": record.entry,
+        "from": instant(known.mark) if known else None,
+        "to": instant(record.after),
+        "at": instant(record.at),
+        "who": record.who,
+        "why": record.why,
+    }
 
 
 def _who() -> str:

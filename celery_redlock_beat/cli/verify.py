@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from celery_redlock_beat.cli._command import RedlockCommand
 from celery_redlock_beat.errors import (
     RedlockBeatError,
     ServerNotFound,
@@ -50,7 +51,19 @@ def _made(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> P
     return value
 
 
-@click.command
+@click.command(
+    cls=RedlockCommand,
+    examples=(
+        "verify --minutes 10",
+        "celery redlock verify --url redis://localhost:6379/0 --seed 42",
+        "celery redlock verify --embedded --json",
+    ),
+    exits={
+        0: "nothing was doubled, early, lost or unexplained",
+        1: "something was, or it could not be run",
+        130: "it was ended by Ctrl-C",
+    },
+)
 @click.option("--url", help="The Redis to run on, as redlock_beat_url has it. Default: the app's.")
 @click.option("--broker-url", help="Another Redis for the messages; without it, the same.")
 @click.option("--master-name", help="The name of Sentinel's primary, if --url is Sentinel's.")

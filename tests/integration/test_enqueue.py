@@ -27,7 +27,8 @@ from celery_redlock_beat.errors import (
     LedgerUnavailable,
 )
 from celery_redlock_beat.ledger import Ask, Registration, Release, Testimony
-from celery_redlock_beat.ledger.redis import RedisLedger, ledger_keys
+from celery_redlock_beat.ledger.redis import RedisLedger
+from celery_redlock_beat.ledger.redis_scripts import ledger_keys
 from celery_redlock_beat.ticks import Reason, Tick
 from support.servers import free_port
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -45,6 +47,7 @@ def test_there_is_no_example_that_is_not_run_here():
         "minimal",
         "every_worker",
         "policies",
+        "at_run_time",
     }
 
 
@@ -105,3 +108,50 @@ def test_policies_tell_when_they_are_due_without_a_server(example):
     for name in ("welcome", "cheers", "poll", "tokyo", "new york", "tidy", "launch"):
         assert re.search(rf"^{name}$", told.stdout, re.MULTILINE)
     assert "2030-01-01" in told.stdout
+
+
+def commands_of(path):
+    """The commands that an example's comment lists, but for the processes that go on."""
+    told = re.findall(r"^    ((?:celery|python) .*)$", path.read_text("utf-8"), re.MULTILINE)
+    return [each for each in told if not re.search(r"proj (worker|beat) ", each)]
+
+
+def test_at_run_time_entries_come_pause_and_go_as_the_commands_say(example):
+    directory, env = example("at_run_time")
+    digest = r"digest for (\w+), \d"
+
+    def run(command):
+        program, *words = shlex.split(command)
+        module = ["-m", "celery"] if program == "celery" else []
+        done = subprocess.run(
+            [sys.executable, *module, *words],
+            cwd=directory,
+            env={**os.environ, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    with ExitStack() as stack:
+        worker = stack.enter_context(WorkerNode(directory, env=env, args=["-P", "solo"]))
+        beats = [stack.enter_context(BeatNode(directory, name, env=env)) for name in ("one", "two")]
+        commands = commands_of(directory / "proj.py")
+        for command in commands[:2]:
+            run(command)
+        wait_until(lambda: count(digest, worker).keys() >= {"anna", "bert"}, 40, "both digests")
+        paused, told = 0, ""
+        for command in commands:
+            told = run(command)
+            if "pause" in command:
+                paused = count(digest, worker)["anna"]
+            if "maintenance" in command:
+                assert "held back: digest-bert" in told
+                assert count(digest, worker)["anna"] <= paused + 1  # one may have been in the queue
+        assert re.search(r"digest-bert +removed", told)
+        wait_until(lambda: count(digest, worker)["anna"] > paused + 1, 20, "anna's digest")
+        assert count(r"digest for (\w+), (?=by hand)", worker) == {"bert": 1}
+        assert "anna is here already" in worker.log
+        assert not the_same_twice(count(r"(digest for \w+, \d\d:\S+)", worker)), worker.log
+        assert not [line for beat in beats for line in beat.troubles()]

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from celery_redlock_beat.cli import redlock
 from celery_redlock_beat.diagnostics import examine
-from celery_redlock_beat.ledger.redis import ledger_keys
+from celery_redlock_beat.ledger.redis_scripts import ledger_keys
 from celery_redlock_beat.ticks import SECOND, to_datetime
 from ledger.places import NAMESPACE, RedisPlace, register
 from support.clock import ShiftedClock
@@ -202,18 +202,18 @@ def test_nodes_that_run_send_again_soon(redis_server, tmp_path):
         BeatNode(tmp_path, "two") as two,
     ):
         wait_until(lambda: client.llen("celery") > 1, 20, "the first messages")
-        assert examine(app).findings == []
+        assert findings(app) == []
         ahead = round((datetime.now(UTC) + timedelta(hours=1)).timestamp() * SECOND)
         client.hset(keys["marks"], "e:every-second", f"{ahead} 1 7 0 ")
         sent = _messages_when_it_is_quiet(client)
-        (finding,) = examine(app).findings
+        (finding,) = findings(app)
         assert finding.name == "marks-ahead"
         context = CLIContext(app, no_color=True, workdir=None)
         result = CliRunner().invoke(redlock, ["repair", "--future", "--yes"], obj=context)
         assert result.exit_code == 0, result.output
         wait_until(lambda: client.llen("celery") > sent, 8, "a message after the repair")
         wait_until(lambda: client.llen("celery") > sent + 2, 8, "the next ones")
-        assert examine(app).findings == []
+        assert findings(app) == []
         assert one.alive
         assert two.alive
 
@@ -236,7 +236,7 @@ def test_a_server_whose_clock_was_set_forward_and_back_is_mended(tmp_path):
             assert "clock-differs" in {each.name for each in examine(app).findings}
             clock.set(0)
             sent = _messages_when_it_is_quiet(client)
-            found = {each.name: each for each in examine(app).findings}
+            found = {each.name: each for each in findings(app)}
             assert set(found) == {"marks-ahead"}
             assert "every-second: runs again after" in found["marks-ahead"].examples[0]
             context = CLIContext(app, no_color=True, workdir=None)
@@ -244,9 +244,14 @@ def test_a_server_whose_clock_was_set_forward_and_back_is_mended(tmp_path):
             assert result.exit_code == 0, result.output
             wait_until(lambda: client.llen("celery") > sent, 2.5, "a message after the repair")
             wait_until(lambda: client.llen("celery") > sent + 2, 5, "the next ones")
-            assert examine(app).findings == []
+            assert findings(app) == []
         messages = [json.loads(text)["headers"] for text in client.lrange("celery", 0, -1)]
         assert len({each["id"] for each in messages}) == len(messages)
+
+
+def findings(app):
+    """What is wrong with a ledger, but for that it is new."""
+    return [each for each in examine(app).findings if each.name != "began-empty"]
 
 
 def _messages_when_it_is_quiet(client):
