@@ -17,18 +17,10 @@ UNITS = "dhms"
 NEXT = "next"
 
 
-def read_instant(_ctx: click.Context, _param: click.Parameter, value: str | None) -> Any:
-    """Read an instant with its offset, or nothing: the zone of the entry may be another one."""
-    moment = None if value is None else _instant(value)
-    if value is not None and moment is None:
-        raise click.BadParameter(f"{value!r}: write it with its offset, as {EXAMPLE}")
-    return moment
-
-
-def read_tick(_ctx: click.Context, _param: click.Parameter, value: str) -> datetime | str:
-    """Read an instant with its offset, or ``next``."""
-    moment = value if value == NEXT else _instant(value)
-    if moment is None:
+def read_tick(_ctx: click.Context, _param: click.Parameter, value: str | None) -> Any:
+    """Read an instant with its offset, ``next``, or nothing."""
+    moment = value if value in (NEXT, None) else _instant(str(value))
+    if moment is None and value is not None:
         text = f"{value!r}: write it with its offset, as {EXAMPLE}, or as {NEXT!r}"
         raise click.BadParameter(text)
     return moment

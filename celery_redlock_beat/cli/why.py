@@ -16,7 +16,7 @@ from celery_redlock_beat.cli._command import (
 )
 from celery_redlock_beat.cli._selection import name_argument
 from celery_redlock_beat.cli._tables import fact_lines
-from celery_redlock_beat.cli._times import read_instant
+from celery_redlock_beat.cli._times import read_tick
 from celery_redlock_beat.cli._words import OUTCOMES, about, instant, moment, printable
 from celery_redlock_beat.errors import NoSuchEntry
 
@@ -30,24 +30,24 @@ RECENT = 100
 
 @click.command(
     cls=RedlockCommand,
-    examples=("why nightly", "why nightly 2030-01-31T02:30:00Z", "why nightly --json"),
+    examples=("why nightly", "why nightly next", "why nightly 2030-01-31T02:30:00Z"),
     exits={1: "the ledger could not be asked"},
 )
 @name_argument
-@click.argument("at", metavar="[ISO]", callback=read_instant, required=False)
+@click.argument("tick", metavar="[ISO|next]", callback=read_tick, required=False)
 @json_option
 @click.pass_context
-def why(ctx: click.Context, *, name: str, at: datetime | None, as_json: bool) -> None:
+def why(ctx: click.Context, *, name: str, tick: datetime | str | None, as_json: bool) -> None:
     """Say why a tick was sent, late, skipped, or is still to come: the last one, or that of ISO."""
     control = control_of(ctx)
-    told = control.why(name, at or _last(control, name))
+    told = control.why(name, tick if isinstance(tick, datetime) else _tick(control, name, tick))
     if as_json:
         print_json(ctx, told)
     else:
         say(ctx, _lines(told, datetime.now(UTC)))
 
 
-def _last(control: Control, name: str) -> datetime:
+def _tick(control: Control, name: str, which: str | None) -> datetime:
     """Return the newest tick that something became of, or is under way; else the next one."""
     try:
         view = control.get(name)
@@ -55,7 +55,10 @@ def _last(control: Control, name: str) -> datetime:
         records = control.history(name, number=RECENT)
         return next(each for each in [*filter(_is_outcome, records), *records]).tick
     known = [*view.open, *([view.last.tick] if view.last else [])]
-    return max(known) if known else view.next or datetime.now(UTC)
+    if known and which is None:
+        return max(known)
+    coming = control.upcoming(1, name)
+    return coming[0].tick if coming else datetime.now(UTC)
 
 
 def _is_outcome(record: HistoryRecord) -> bool:
