@@ -100,11 +100,11 @@ def doubts_about(entry: Any) -> list[str]:
             "results overwrite each other; leave it out, and each tick has its own"
         )
     for key, value in options.items():
-        near = difflib.get_close_matches(key, OPTIONS | PARSERS.keys(), n=1, cutoff=LIKENESS)
         if key in PARSERS and not is_option(key, value):
             doubts.append(f"{key!r} is a key of the entry itself: move it out of its 'options'")
-        elif key not in OPTIONS and near:
-            doubts.append(f"Celery itself knows no option {key!r}; did you mean {near[0]!r}?")
+        elif key not in OPTIONS:
+            near = difflib.get_close_matches(key, OPTIONS | PARSERS.keys(), n=1, cutoff=LIKENESS)
+            doubts += [f"Celery knows no option {key!r}; did you mean {each!r}?" for each in near]
     return sorted(doubts)
 
 

@@ -1,30 +1,29 @@
-"""Whether the fleet does its work: what was read, judged; it changes nothing."""
+"""Whether the fleet does its work: what was read, judged; it changes nothing.
+
+A probe asks it again and again, in a process of its own. So it reads what nodes told of themselves,
+and how much there is; it reads no entry, and loads no schedule.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.assembly import micros
 from celery_redlock_beat.control import fleet
 from celery_redlock_beat.control.access import moment
-from celery_redlock_beat.control.describing import state_of
-from celery_redlock_beat.control.selection import Selection
-from celery_redlock_beat.control.views import Health, State
+from celery_redlock_beat.control.views import Health
 from celery_redlock_beat.diagnostics.findings import instant, many, span
-from celery_redlock_beat.entry_checks import is_storable
-from celery_redlock_beat.errors import ConfigurationError, LedgerUnavailable
+from celery_redlock_beat.errors import LedgerUnavailable
 from celery_redlock_beat.ticks import SECOND, Micros, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from celery_redlock_beat.control.access import Access
-    from celery_redlock_beat.control.selection import Finder, Found
     from celery_redlock_beat.control.views import NodeView
-    from celery_redlock_beat.store.registry import Condition
+    from celery_redlock_beat.store.heartbeats import Heartbeat
+    from celery_redlock_beat.store.registry import Condition, Numbers
 
 DAY: Micros = 86_400 * SECOND
 JUST_BEGUN: Micros = 60 * SECOND
@@ -46,7 +45,8 @@ class Findings:
     nodes: Sequence[NodeView] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
     entries: Mapping[str, int] = field(default_factory=dict)
-    opened: Sequence[tuple[str, Micros]] = ()
+    open: int = 0
+    oldest_open: Micros | None = None
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -62,13 +62,13 @@ class Findings:
             now=None if self.now is None else moment(self.now),
             nodes=len(alive),
             entries=self.entries,
-            open=len(self.opened),
-            oldest_open=moment(self.opened[0][1]) if self.opened else None,
+            open=self.open,
+            oldest_open=None if self.oldest_open is None else moment(self.oldest_open),
             totals=self.totals,
         )
 
 
-def health_of(access: Access, finder: Finder) -> Health:
+def health_of(access: Access) -> Health:
     """Return how the fleet is; what cannot be read is a problem, and ends nothing.
 
     Raises:
@@ -78,23 +78,21 @@ def health_of(access: Access, finder: Finder) -> Health:
     found = Findings()
     try:
         condition = access.registry.condition()
+        beats = fleet.beats_of(condition)
+        alive = [beat for beat in beats if beat.is_alive]
         found.now, found.totals = condition.now, condition.totals
-        found.nodes = fleet.views(condition)
+        found.nodes = fleet.views(beats, condition.now)
         found.problems += _of_ledger(condition)
         found.problems += _of_nodes(found.nodes, condition)
+        found.problems += _bad(alive)
         found.warnings += _warnings(found.nodes, condition)
-        found.opened = access.registry.opened()
-        found.problems += _forlorn(access, found.opened, condition.now)
-        found.problems += _ahead(access.registry.ahead(condition.now + AHEAD))
-        entries = finder.find(Selection(everything=True))
-        found.entries = _counted(entries)
-        found.problems += _bad(entries)
-        found.problems += _unreadable(access.registry.stored())
-        found.warnings += _without_an_entry(access.registry.paused(), entries)
+        numbers = access.registry.numbers()
+        found.open, found.oldest_open = numbers.open, numbers.oldest
+        found.entries = _counted(alive, numbers)
+        found.problems += _forlorn(access, condition.now)
+        found.problems += _ahead(access, condition)
     except LedgerUnavailable as exc:
         found.problems.append(f"the ledger is away: {exc}")
-    except ConfigurationError as exc:
-        found.problems.append(f"beat would not start: {exc}")
     return found.health()
 
 
@@ -128,18 +126,36 @@ def _warnings(nodes: Sequence[NodeView], condition: Condition) -> Iterator[str]:
         yield f"the ledger began empty {instant(condition.began)}: {EMPTY}"
 
 
-def _forlorn(access: Access, opened: Sequence[tuple[str, Micros]], now: Micros) -> Iterator[str]:
-    lease = micros(access.settings.lease)
-    late = {entry for entry, ends in opened if ends < now - LEASES * lease}
-    late -= set(access.registry.paused()) if late else set()
-    if late:
+def _bad(alive: Sequence[Heartbeat]) -> Iterator[str]:
+    """Yield which entries nodes leave out, from code and stored; each tells the first of them."""
+    names = {name for beat in alive for name in beat.bad_names}
+    number = max([len(names), *(beat.bad or 0 for beat in alive)])
+    if number:
+        which = f": {_named(names, number)}" if names else ""
         yield (
-            f"{many(len(late), 'entry has', 'entries have')} an open tick that no node has taken "
-            f"for {span(LEASES * lease)}: {_named(late)}; see the logs of the nodes"
+            f"{many(number, 'entry is bad, and is', 'entries are bad, and are')} not sent{which}; "
+            "see celery redlock list --state bad, or the logs of the nodes"
         )
 
 
-def _ahead(names: Sequence[str]) -> Iterator[str]:
+def _forlorn(access: Access, now: Micros) -> Iterator[str]:
+    patience = LEASES * micros(access.settings.lease)
+    late = access.registry.overdue(now - patience)
+    if late:
+        yield (
+            f"{many(len(late), 'entry has', 'entries have')} an open tick that no node has taken "
+            f"for {span(patience)}: {_named(late)}; see the logs of the nodes"
+        )
+
+
+def _ahead(access: Access, condition: Condition) -> Iterator[str]:
+    # A mark is an instant that was over when it was set, and a fence no lower than its instant is
+    # given with each grant and each change. So where the clock was set back, the last fence is
+    # ahead of it as the marks are, and only then all marks are read. Not seen is what an operator's
+    # repair set to the future, which was meant, and a mark of an entry that code made known after
+    # the last grant of all; doctor looks at each of them.
+    latest = condition.now + AHEAD
+    names = access.registry.ahead(latest) if condition.fence > latest else []
     if names:
         yield (
             f"{many(len(names), 'entry is', 'entries are')} ahead of the server's clock, and "
@@ -148,48 +164,14 @@ def _ahead(names: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _bad(entries: Sequence[Found]) -> Iterator[str]:
-    for each in islice((each for each in entries if each.known.is_bad), MOST_NAMED):
-        origin, name = each.known.origin, shown(each.name)
-        yield f"entry {name!r} ({origin}) cannot be sent: {each.known.problem}"
-    number = sum(each.known.is_bad for each in entries)
-    if number > MOST_NAMED:
-        yield f"{many(number - MOST_NAMED, 'more entry', 'more entries')} cannot be sent"
+def _counted(alive: Sequence[Heartbeat], numbers: Numbers) -> dict[str, int]:
+    told = [beat.entries for beat in alive if beat.entries is not None]
+    code = {"code": max(told)} if told else {}
+    return {**code, "stored": numbers.stored, "paused": numbers.paused}
 
 
-def _unreadable(names: Sequence[str]) -> Iterator[str]:
-    number = sum(not is_storable(name) for name in names)
-    if number:
-        yield (
-            f"{many(number, 'stored entry', 'stored entries')} cannot be sent: the name is no "
-            "UTF-8, and whoever wrote it has to delete it"
-        )
-
-
-def _without_an_entry(paused: Sequence[str], entries: Sequence[Found]) -> Iterator[str]:
-    gone = set(paused) - {each.name for each in entries}
-    if gone:
-        yield (
-            f"{many(len(gone), 'pause is', 'pauses are')} of no entry that is stored, or in the "
-            f"code here: {_named(gone)}; resume what is not meant to come back paused"
-        )
-
-
-def _counted(entries: Sequence[Found]) -> dict[str, int]:
-    counted = Counter(str(each.known.origin) for each in entries)
-    for each in entries:
-        counted[str(_state(each))] += 1
-    return dict(counted)
-
-
-def _state(found: Found) -> State:
-    try:
-        return state_of(found.known, found.look)
-    except Exception:  # noqa: BLE001 - a timetable may be the user's own, and is told elsewhere
-        return State.BAD
-
-
-def _named(names: Sequence[str] | set[str]) -> str:
+def _named(names: Collection[str], number: int | None = None) -> str:
+    """Return the first of names, and how many more there are, of all or of so many."""
     first = ", ".join(repr(shown(name)) for name in sorted(names)[:MOST_NAMED])
-    more = len(names) - MOST_NAMED
-    return f"{first} and {more} more" if more > 0 else first
+    more = (len(names) if number is None else number) - min(len(names), MOST_NAMED)
+    return f"{first} and {more:,} more" if more > 0 else first

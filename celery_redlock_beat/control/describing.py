@@ -61,8 +61,8 @@ class Describer:
             last=self._result(known, look.last) if look.last else None,
             paused=_paused(look.pause) if look.pause else None,
             runs=look.record.runs if look.record else 0,
-            unwanted=[moment(at) for at in sorted(look.unwanted)],
-            open=[moment(each.tick.at) for each in look.open],
+            unwanted=tuple(moment(at) for at in sorted(look.unwanted)),
+            open=tuple(moment(each.tick.at) for each in look.open),
             problem=problem,
         )
 

@@ -22,12 +22,16 @@ LARGEST_OFFSET = 1.0
 """Seconds that a node's own clock may be from the ledger's without a remark."""
 
 
-def views(condition: Condition) -> list[NodeView]:
-    """Return the nodes, the live ones first, each with remarks."""
+def beats_of(condition: Condition) -> list[Heartbeat]:
+    """Return the heartbeats, those of live nodes first."""
     beats = heartbeats(condition.nodes, condition.told, condition.now)
-    beats.sort(key=lambda beat: not beat.is_alive)  # and the newest first, as before
+    return sorted(beats, key=lambda beat: not beat.is_alive)  # and the newest first, as before
+
+
+def views(beats: Sequence[Heartbeat], now: Micros) -> list[NodeView]:
+    """Return the nodes of heartbeats, in the same order, each with remarks."""
     usual = _Usual([beat for beat in beats if beat.is_alive])
-    return [_view(beat, [*_remarks(beat, usual, condition.now)]) for beat in beats]
+    return [_view(beat, [*_remarks(beat, usual, now)]) for beat in beats]
 
 
 class _Usual:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from celery_redlock_beat.control import condition, explaining, fleet
+from celery_redlock_beat.control import explaining, fleet
 from celery_redlock_beat.control.access import Access, moment
+from celery_redlock_beat.control.condition import health_of
 from celery_redlock_beat.control.describing import Describer
 from celery_redlock_beat.control.holding import instant_of
 from celery_redlock_beat.control.known import Catalogue, data_of, is_stored
@@ -146,11 +147,12 @@ class Questions:
 
     def nodes(self) -> list[NodeView]:
         """Return the nodes of the last day, the live ones first."""
-        return fleet.views(self._access.registry.condition())
+        condition = self._access.registry.condition()
+        return fleet.views(fleet.beats_of(condition), condition.now)
 
     def health(self) -> Health:
         """Return whether the fleet does its work; a ledger that is away is told as a problem."""
-        return condition.health_of(self._access, self._finder)
+        return health_of(self._access)
 
     def totals(self) -> dict[str, int]:
         """Return how often each outcome came about since the ledger began."""

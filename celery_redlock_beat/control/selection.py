@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.control.known import Known
@@ -15,13 +16,16 @@ from celery_redlock_beat.errors import NoSuchEntry, NothingSelected
 from celery_redlock_beat.ticks import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from celery_redlock_beat.control.access import Access
     from celery_redlock_beat.control.known import Catalogue
     from celery_redlock_beat.ledger.steering import Look
 
 MOST_COMPARED = 10_000
+"""With how many names one that there is not is compared."""
+WILD = re.compile(r"[*?[]")
+"""What a shell pattern has, and a mere name has seldom."""
 GONE = "it is neither stored nor in the code here any more"
 
 
@@ -77,7 +81,10 @@ class Found:
 
 
 class Finder:
-    """Find entries; each method may raise ``LedgerUnavailable``."""
+    """Find entries; each method may raise ``LedgerUnavailable``.
+
+    An entry that is named is asked for alone: only a pattern, a tag and a task have all looked at.
+    """
 
     def __init__(self, access: Access, catalogue: Catalogue) -> None:
         self._access = access
@@ -102,6 +109,9 @@ class Finder:
         """
         named = self._named(selection.names, also_gone=also_gone)
         patterns = [name for name in selection.names if name not in named]
+        for name in patterns:
+            if not WILD.search(name):
+                raise self.no_such(name)
         matching = self._matching(patterns, also_gone=also_gone) if patterns or not named else {}
         found = {**matching, **named}
         meant = [each for each in found.values() if selection.takes(each.known)]
@@ -115,10 +125,11 @@ class Finder:
         stored = filter(is_storable, self._access.registry.stored())
         return {*self._catalogue.code(), *stored}
 
-    def no_such(self, name: str, names: Collection[str] | None = None) -> NoSuchEntry:
+    def no_such(self, name: str) -> NoSuchEntry:
         """Return that there is no such entry, and which one may have been meant."""
-        known = self.names() if names is None else names
-        near = get_close_matches(name, islice(known, MOST_COMPARED), n=1)
+        stored = filter(is_storable, self._access.registry.some_stored(MOST_COMPARED))
+        known = islice(chain(self._catalogue.code(), stored), MOST_COMPARED)
+        near = get_close_matches(name, known, n=1)
         hint = f": did you mean {near[0]!r}?" if near else ""
         return NoSuchEntry(f"there is no entry {shown(name)!r}{hint}")
 
@@ -135,7 +146,7 @@ class Finder:
             ]
             for pattern, matched in zip(patterns, matches, strict=True):
                 if not matched:
-                    raise self.no_such(pattern, known)
+                    raise self.no_such(pattern)
             known = set().union(*matches)
         return {
             each.name: each

@@ -201,7 +201,8 @@ class Health:
     """Whether the fleet does its work. ``problems`` make it not ready, ``warnings`` do not.
 
     ``ready``: a live node sends what is due. ``alive``: the ledger answers, and a node lives.
-    ``totals`` counts outcomes since the ledger began.
+    ``entries`` counts what is ``stored``, what is ``paused``, and, if a node lives that tells it,
+    the good ones from ``code``. ``totals`` counts outcomes since the ledger began.
     """
 
     alive: bool

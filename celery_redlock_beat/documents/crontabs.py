@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from celery.schedules import ParseException, crontab
 
+from celery_redlock_beat.copies import shallow_copy
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.ticks import shown
 from celery_redlock_beat.timetables.crontab_fields import CrontabFields
@@ -54,8 +56,10 @@ def parse_field(value: object) -> Any:
         ValueError: It is something else.
 
     """
+    if isinstance(value, str):
+        return value
     many = value if isinstance(value, list) else [value]
-    if isinstance(value, str) or (many and all(type(each) is int for each in many)):
+    if many and all(type(each) is int for each in many):
         return value
     raise ValueError("is no field: write a text such as '*/5', a number, or a list of numbers")
 
@@ -67,11 +71,19 @@ def made(**fields: Any) -> crontab:
         ConfigurationError: A field is not valid, or they have no day in common.
 
     """
-    for name, value in fields.items():
-        _try(name, value)
+    values = ((name, tuple(v) if isinstance(v, list) else v) for name, v in fields.items())
+    # Many entries have few crontabs, and Celery expands the fields of each into sets.
+    return shallow_copy(_made(tuple(values)))
+
+
+@lru_cache(maxsize=1024)
+def _made(values: tuple[tuple[str, Any], ...]) -> crontab:
+    fields = {name: list(value) if isinstance(value, tuple) else value for name, value in values}
     try:
         return crontab(**fields)
-    except ValueError:
+    except _REFUSED:
+        for name, value in fields.items():
+            _try(name, value)
         raise ConfigurationError(
             "this crontab never fires: its days do not occur in its months; correct its "
             "'day_of_month' or its 'month_of_year'"
@@ -79,8 +91,6 @@ def made(**fields: Any) -> crontab:
 
 
 def _try(name: str, value: Any) -> None:
-    if value == "*":
-        return
     try:
         crontab(**{name: value})
     except _REFUSED:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -33,12 +34,11 @@ class Object(dict[Any, Any]):
     @classmethod
     def of(cls, pairs: Iterable[tuple[Hashable, Any]]) -> Object:
         """Return the object of its pairs, of which the last of a key counts."""
-        made, repeated = cls(), []
-        for key, value in pairs:
-            if key in made:
-                repeated.append(key)
-            made[key] = value
-        made.repeated = tuple(repeated)
+        pairs = list(pairs)
+        made = cls(pairs)
+        if len(made) < len(pairs):
+            counted = Counter(key for key, _ in pairs)
+            made.repeated = tuple(key for key, number in counted.items() if number > 1)
         return made
 
 
@@ -96,21 +96,24 @@ def check_sound(data: Any) -> None:
         ConfigurationError: It is one of these.
 
     """
-    left, heap = LONGEST, [(data, 0)]
+    left, heap = LONGEST, [([data], 0)]
     while heap:
-        value, depth = heap.pop()
-        left -= 1 + (len(value) if isinstance(value, str) else 0)
+        values, depth = heap.pop()
+        left -= len(values)
+        if values and depth > DEEPEST:
+            raise ConfigurationError(f"it {TOO_DEEP}")
+        for value in values:
+            if isinstance(value, str):
+                left -= len(value)
+                if not value.isascii():
+                    _check_text(value)
+            elif isinstance(value, list):
+                heap.append((value, depth + 1))
+            elif isinstance(value, Mapping):
+                _check_keys(value)
+                heap.append(([*value.keys(), *value.values()], depth + 1))
         if left < 0:
             raise ConfigurationError(f"it {TOO_LONG}")
-        if depth > DEEPEST:
-            raise ConfigurationError(f"it {TOO_DEEP}")
-        if isinstance(value, str):
-            _check_text(value)
-        elif isinstance(value, Mapping):
-            _check_keys(value)
-            heap += [(each, depth + 1) for pair in value.items() for each in pair]
-        elif isinstance(value, list):
-            heap += [(each, depth + 1) for each in value]
 
 
 def type_of(value: object) -> str:

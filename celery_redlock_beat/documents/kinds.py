@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from celery.schedules import schedule, solar
@@ -33,7 +34,7 @@ class Kind:
     needs: dict[str, Parser] = field(default_factory=dict)
     may: dict[str, Parser] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def parsers(self) -> dict[str, Parser]:
         """The parsers of all its fields."""
         return {**self.needs, **self.may}

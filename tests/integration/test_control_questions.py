@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from celery_redlock_beat import Control, ControlError, NoSuchEntry
+from celery_redlock_beat import Control, ControlError, NoSuchEntry, RedlockScheduler
 from celery_redlock_beat.ledger import Settlement
 from celery_redlock_beat.ticks import SECOND, Reason, Tick, skipped, to_datetime
 from ledger.places import MINUTE, NAMESPACE
 from support.control_case import HOUR, HOURLY, OTHERWISE, Case, app_on, last_due
+from support.servers import wait_until
 
 
 @pytest.fixture
@@ -271,11 +272,11 @@ class TestNodes:
 class TestHealth:
     def test_all_is_well(self, case, control):
         _began_long_ago(case)
-        case.tells(ready=True)
+        case.tells(ready=True, entries=1)
         health = control.health()
         assert (health.problems, health.warnings) == ([], [])
         assert (health.alive, health.ready, health.nodes) == (True, True, 1)
-        assert health.entries == {"code": 1, "stored": 1, "active": 2}
+        assert health.entries == {"code": 1, "stored": 1, "paused": 0}
         assert (health.open, health.oldest_open) == (0, None)
         assert abs(health.now - datetime.now(UTC)) < timedelta(minutes=1)
 
@@ -329,19 +330,36 @@ class TestHealth:
 
     def test_marks_ahead_are_told(self, case, control):
         _began_long_ago(case)
-        case.set_mark("report", case.place.now() + 60 * MINUTE)
+        ahead = case.place.now() + 60 * MINUTE
+        case.set_mark("report", ahead)
+        case.client.hset(case.keys["marks"], "fence", ahead + 1)  # given before it was set back
         (problem,) = control.health().problems
         assert "'report'" in problem
         assert "celery redlock repair --future" in problem
 
-    def test_bad_entries_are_told_by_name_and_not_all_of_many(self, case, control):
-        for number in range(8):
-            case.client.hset(case.keys["entries"], f"hand {number}", "not json")
-        case.node.changes(0)
-        problems = [each for each in control.health().problems if "cannot be sent" in each]
-        assert len(problems) == 6
-        assert problems[0].startswith("entry 'hand 0' (stored) cannot be sent: ")
-        assert problems[-1] == "3 more entries cannot be sent"
+    def test_bad_entries_are_told_as_nodes_tell_them_and_not_all_of_many(self, case, control):
+        _began_long_ago(case)
+        case.tells(ready=False, bad=8, bad_names=[f"hand {number}" for number in range(7)])
+        case.tells(case.place.node(), ready=True, bad=1, bad_names=["other"])
+        (problem,) = [each for each in control.health().problems if "are bad" in each]
+        assert problem.startswith("8 entries are bad, and are not sent: 'hand 0', 'hand 1', ")
+        assert "'hand 4' and 3 more; see celery redlock list --state bad" in problem
+        case.tells(ready=False, bad=1)
+        assert not any("other" in each for each in control.health().problems[:2])
+
+    def test_a_real_node_tells_of_a_stored_entry_that_is_bad(self, case, control):
+        case.client.hset(case.keys["entries"], "hand", "not json")
+        told = "1 entry is bad, and is not sent: 'hand';"
+        node = RedlockScheduler(app=case.app)
+
+        def is_told():
+            node.tick()
+            return any(each.startswith(told) for each in control.health().problems)
+
+        try:
+            wait_until(is_told, 20, "the node to tell of it", 0.05)
+        finally:
+            node.close()
 
     def test_a_name_that_is_no_text_stops_nothing(self, case, control):
         case.client.hset(case.keys["entries"], b"\xff", "{}")
@@ -349,11 +367,23 @@ class TestHealth:
         case.node.changes(0)
         assert [view.name for view in control.entries()] == ["pulse", "report"]
         assert len(control.history()) == 2
-        assert any("no UTF-8" in problem for problem in control.health().problems)
+        case.tells(ready=False, bad=1, bad_names=["\udcff"])
+        assert any("1 entry is bad" in problem for problem in control.health().problems)
 
-    def test_a_schedule_with_which_beat_would_not_start_is_told(self, case, control):
+    def test_the_tasks_of_the_app_need_not_be_there(self, case, control):
+        _began_long_ago(case)
+        case.app.conf.imports = ["no_such_module"]
         case.app.conf.beat_schedule = "nonsense"
-        assert any("beat would not start" in each for each in control.health().problems)
+        assert control.health().ready
+        assert [node.alive for node in control.nodes()] == [True]
+        assert control.totals() == {}
+
+    def test_what_is_no_key_of_ours_is_told_by_others(self, case, control):
+        for name in ("entries", "paused", "open", "nodes", "beats", "totals"):
+            case.client.delete(case.keys[name])
+            case.client.set(case.keys[name], "text")
+        health = control.health()
+        assert (health.nodes, health.open, health.entries) == (0, 0, {"stored": 0, "paused": 0})
 
 
 def _began_long_ago(case):
