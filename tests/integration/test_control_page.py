@@ -35,6 +35,7 @@ def first_cells(text):
 
 
 def test_each_block_answers_what_it_shows_beside_a_node(tmp_path, shared_redis):
+    pytest.importorskip("cron_descriptor")
     (project,) = blocks("python")
     (tmp_path / "proj.py").write_text(project, "utf-8")
     (tmp_path / "page.txt").write_text("\n".join(blocks("pycon")), "utf-8")
