@@ -1,10 +1,11 @@
 """Measure this scheduler beside its peers and the raw limit of Redis, in one run on one machine.
 
-tox -e bench                     all of it, which takes some ten minutes
+tox -e bench                     all of it, which takes some twenty minutes
 tox -e bench -- faults           what becomes of the messages when something fails
 tox -e bench -- faults --quick   the same with fewer faults
 tox -e bench -- burst            many crontabs due in the same minute
 tox -e bench -- idle             what waiting costs
+tox -e bench -- stored           entries that are kept in Redis: to load, to wait with, to change
 tox -e bench -- time             what it costs to know what is due; needs no Redis
 """
 
@@ -19,11 +20,13 @@ import idle
 import instants
 import passes
 import peers
+import stored
+from stored import Cost
 
 from celery_redlock_beat.testing.server import Server
 
 PACKAGES = ("celery", "kombu", "redis", "celery-redbeat", "celery-redlock-beat")
-PARTS = ("time", "burst", "idle", "faults")
+PARTS = ("time", "burst", "idle", "stored", "faults")
 
 
 def main() -> None:
@@ -44,6 +47,8 @@ def main() -> None:
         _print_burst()
     if "idle" in chosen:
         _print_idle()
+    if "stored" in chosen:
+        _print_stored()
     if "faults" in chosen:
         print("\nFaults\n")
         peers.report(quick=given.quick)
@@ -106,6 +111,57 @@ def _print_idle() -> None:
     print("| | CPU | commands per second |\n|---|---|---|")
     for each in idle.measure():
         print(f"| {each.name} | {each.cpu_per_second:.1%} | {each.commands_per_second:.1f} |")
+
+
+def _print_stored() -> None:
+    costs = list(stored.measure())
+    empty = {each.name: each for each in costs if not each.entries}
+    print("\nEntries that are kept in Redis: to store and to load them\n")
+    print(
+        "| | entries | stored per second | bytes in Redis, each | loaded after | of that for them ",
+        end="",
+    )
+    print("| one HGETALL of them | the server was held at most | bytes in the node, each |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for each in costs:
+        print(_row(each.name, f"{each.entries:,}", *_loading(each, empty[each.name])))
+    print("\nTo wait with them, and to follow a change of one\n")
+    print("| | entries | CPU | a pass | commands per second | bytes per second ", end="")
+    print("| commands per change | bytes per change | new one sends after |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for each in costs:
+        print(_row(each.name, f"{each.entries:,}", *_waiting(each)))
+
+
+def _loading(cost: Cost, empty: Cost) -> list[str]:
+    if not cost.entries:
+        return ["", "", f"{cost.loaded:.2f} s", "", "", "", ""]
+    for_them = cost.loaded - empty.loaded
+    return [
+        f"{cost.entries / cost.filled:,.0f}",
+        f"{cost.kept:.0f}",
+        f"{cost.loaded:.2f} s",
+        f"{for_them:.2f} s",
+        f"{cost.raw * 1000:.1f} ms, 1 : {for_them / cost.raw:.0f}" if cost.raw else "",
+        f"{cost.held * 1000:.1f} ms",
+        f"{(cost.resident - empty.resident) / cost.entries:.0f}",
+    ]
+
+
+def _waiting(cost: Cost) -> list[str]:
+    return [
+        f"{cost.cpu:.1%}",
+        "" if cost.passing is None else f"{cost.passing * 1000:.2f} ms",
+        f"{cost.idle.commands:.1f}",
+        f"{cost.idle.bytes:.0f}",
+        f"{cost.change.commands:.1f}",
+        f"{cost.change.bytes:.0f}",
+        f"{cost.latency:.2f} s",
+    ]
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from celery import Celery
 from celery.schedules import crontab
 
 app = Celery("bench", broker={broker!r})
+app.conf.update({settings!r})
 app.conf.beat_schedule = {{
     f"entry-{{number}}": {{"task": "bench.noop", "schedule": {schedule}, "args": (number,)}}
     for number in range({entries})
@@ -36,9 +37,7 @@ class Beat:
     server: Server
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time it has used, as the kernel counts it."""
-        fields = Path(f"/proc/{self.child.pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.child.pid)
 
     def commands(self) -> int:
         """Return how many commands the server has processed, this question included."""
@@ -46,11 +45,19 @@ class Beat:
             return int(client.info("stats")["total_commands_processed"])
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used, as the kernel counts it."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def running(scheduler: str, schedule: str, entries: int) -> Iterator[Beat]:
+def running(scheduler: str, schedule: str, entries: int, **settings: object) -> Iterator[Beat]:
     """Run one beat over many entries on the same schedule."""
     with tempfile.TemporaryDirectory() as directory, Server() as server:
-        text = PROJECT.format(broker=server.url, schedule=schedule, entries=entries)
+        text = PROJECT.format(
+            broker=server.url, schedule=schedule, entries=entries, settings=settings
+        )
         Path(directory, "bench.py").write_text(text, "utf-8")
         child = Child(Path(directory, "beat.log"))
         command = [sys.executable, "-m", "celery", "-A", "bench", "beat", "--pidfile="]

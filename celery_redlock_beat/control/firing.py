@@ -121,13 +121,12 @@ class Gun:
         return Shot(found.name, task_id, force=order.force, note=note)
 
     def _message(self, found: Found, task_id: str) -> tuple[ScheduleEntry, Grant]:
-        entry, slot, now = found.known.entry, found.known.slot, self._access.now()
+        entry, now = found.known.entry, self._access.now()
         assert entry  # noqa: S101 - it was checked
-        assert slot  # noqa: S101
         copy = shallow_copy(entry, options={**(entry.options or {}), "task_id": task_id})
         grant = Grant(Tick(found.name, now), fence=0, attempt=1, previous=now, deadline=now)
-        expires = slot.expires_at(now, now)
-        message = message_for(copy, grant, self._access.settings.namespace, expires=expires)
+        # It does not expire with the next tick: no tick stands for it.
+        message = message_for(copy, grant, self._access.settings.namespace)
         message.options["headers"][FIRED_BY] = self._access.who
         return message, grant
 
