@@ -265,6 +265,9 @@ class Dispatcher:
             self._settle()
         elif delivered is Delivered.NOTHING:
             self._conclude(grant, skipped(Reason.NOT_SENT), passed, "no message came of it")
+        elif delivered is Delivered.PAUSED:
+            # It counts as not tried, and is anybody's once the entry is resumed.
+            self.ledger.release([grant], 0, Release.UNTRIED)
         else:
             logger.info("%s: nothing was sent here: %s", grant.tick, delivered)
 

@@ -22,7 +22,7 @@ MOST_GONE = 10_000
 """How much of what is gone is remembered, as in the ledger."""
 MOST_BYTES = 256 * 1024
 MOST_PUSHED = 500
-DISORDER_PAUSE: Micros = 30 * SECOND
+DISORDER_PAUSE: Micros = SECOND // 2
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,11 @@ class Feed:
     def doubt(self) -> None:
         """Learn that something here is other than in the ledger: if it is no news, begin anew."""
         if not self._is_behind:
-            self._upto = 0
+            self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Have all told again: a recovery may have brought back what has a revision of long ago."""
+        self._upto = 0
         self._is_behind = True
 
     def follow(self) -> bool:
@@ -119,9 +123,9 @@ class Feed:
         self._take(change)
 
     def _drop_what_was_not_told(self) -> None:
-        for kind, name in self._unseen or ():
+        unseen, self._unseen = self._unseen or set(), None
+        for kind, name in unseen:
             self._learn(Change(kind, name, self._there[kind, name].revision, None))
-        self._unseen = None
 
     def _put_off(self, exc: LedgerDisorder) -> None:
         self._not_before = self._monotonic() + DISORDER_PAUSE

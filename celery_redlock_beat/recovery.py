@@ -57,6 +57,8 @@ class Testifier:
             }
             self._tell(self._ledger.resolve(ticks))
             recovery = self._push()
+        if not recovery.wait:
+            self._claims.feed.begin_anew()
         return recovery.wait
 
     def _push(self) -> Recovery:

@@ -176,7 +176,7 @@ class MemoryLedger(Hold):
     def restore(self, changes: Sequence[Change]) -> None:
         """Push what was stored, removed, paused and resumed, ascending, where it is not known."""
         with self._call("recover") as call:
-            self._push(call).restore(changes)
+            self._push(call).restore(changes, self.epoch)
 
     def resolve(self, doubts: Mapping[Doubt, Sequence[Micros]]) -> list[Tick]:
         """Close the ticks that lie in each doubt as in doubt; return those that nobody closed."""

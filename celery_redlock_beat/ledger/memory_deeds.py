@@ -69,11 +69,11 @@ def store(call: Call, definition: Definition) -> Steered:
         return Steered(entry, done=False, revision=stored)
     record, known = call.server.marks.get(entry), definition.registration
     if record is None:
-        make_known(call, known)
+        make_known(call, known, call.now)
     elif is_new or record.fingerprint != known.fingerprint:
         if remainder:
             _finish(call, entry, record, remainder, skipped(Reason.BEFORE_REGISTRATION))
-        make_known_anew(call, record, known.fingerprint)
+        make_known_anew(record, known.fingerprint, call.now)
     call.server.present[entry] = call.now
     revision = feed.next_revision()
     feed.put(Kind.ENTRY, entry, revision, f"{revision} {definition.document}".encode())

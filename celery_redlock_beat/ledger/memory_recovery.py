@@ -66,12 +66,16 @@ class Push:
         for grant in testimony.held:
             self._held(grant)
 
-    def restore(self, changes: Sequence[Change]) -> None:
+    def restore(self, changes: Sequence[Change], epoch: str) -> None:
         """Have what was stored, removed, paused and resumed as a node remembers it."""
+        server = self.server
         if changes:
-            self.server.began = 0
-        for change in changes:
-            self.feed.restore(change)
+            server.began = 0
+        # Below the highest revision nobody would hear of it, but at the end of a recovery.
+        above = 0 if server.recovering else server.revision
+        for change in changes if epoch == server.epoch else ():
+            if change.revision > above:
+                self.feed.restore(change)
 
     def end(self, hold_down: Micros) -> Recovery:
         """End the recovery if all is heard, or tell how long to wait, or what is in doubt."""

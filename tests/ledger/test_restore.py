@@ -307,3 +307,35 @@ def test_revisions_rise_although_the_clock_was_set_back_and_the_marks_were_lost(
     assert op.begin() == 0
     late.claim([])
     assert claim(late, Tick("tidy", 5), revision=ahead).verdict is Verdict.UNREGISTERED
+
+
+class TestWhoComesLate:
+    def test_brings_nothing_back_that_nobody_would_hear_of(self, ledgers, op, mind):
+        revision = stored(op)
+        mind.follow()
+        remove(op)
+        highest = stored(op, "later")
+        mind.node.restore([mind.known[Kind.ENTRY, "tidy"]])
+        assert ledgers.stored().keys() == {"later"}
+        assert mind.node.claim([]).revision == highest > revision
+
+    def test_tells_what_nobody_else_has_heard(self, ledgers, op, mind):
+        revision = stored(op)
+        later = Change(Kind.PAUSE, "tidy", revision + 7, b"%d 0 {}" % (revision + 7))
+        mind.node.restore([later])
+        assert ledgers.pauses().keys() == {"tidy"}
+        assert mind.node.claim([]).revision == later.revision
+
+    def test_is_not_believed_by_a_server_that_it_has_not_asked(self, ledgers, op, mind):
+        stored(op)
+        mind.follow()
+        ledgers.flush()
+        asked = replace_epoch(mind.node, "of another server")
+        mind.node.restore(list(mind.known.values()))
+        assert ledgers.stored() == {}
+        replace_epoch(mind.node, asked)
+
+
+def replace_epoch(node, epoch):
+    before, node.epoch = node.epoch, epoch
+    return before

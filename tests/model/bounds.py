@@ -16,9 +16,14 @@ FAULTS = (
     "blind",
     "flush",
     "lose_key",
-    "pause",
     "drop_entry",
+    "pause",
+    "pause_until",
+    "remove",
+    "change",
+    "skip",
 )
+DEEDS = ("pause", "pause_until", "remove", "change", "skip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,9 @@ class Bounds:
     (what is late may not be sent). ``new`` nodes start later. ``hasty`` nodes have a clock that
     runs ahead; ``poison`` is a tick that no broker takes; ``clock_back`` lets a failover meet a
     server whose clock is one tick behind. ``limit`` is how many messages the entry may have; none
-    where it is 0.
+    where it is 0. ``stored`` is an entry that is kept in the ledger, ``absent`` one that nobody has
+    stored yet; ``caught_up`` lets an operator resume without passing anything over. Faults that are
+    ``in_order`` happen in that order only, so that long ways to one end can be seen whole.
     """
 
     name: str
@@ -48,8 +55,19 @@ class Bounds:
     poison: bool = False
     clock_back: bool = False
     limit: int = 0
+    in_order: tuple[str, ...] = ()
+    stored: bool = False
+    absent: bool = False
+    caught_up: bool = False
 
-    def left(self) -> tuple[int, ...]:
+    @property
+    def has_feed(self) -> bool:
+        """Whether operators do anything."""
+        return self.stored or any(fault in DEEDS for fault in (*dict(self.faults), *self.in_order))
+
+    def left(self) -> tuple[int, ...] | tuple[str, ...]:
+        if self.in_order:
+            return self.in_order
         allowed = dict(self.faults)
         return (self.most, *(allowed.get(fault, 0) for fault in FAULTS))
 

@@ -17,6 +17,8 @@ def name_of(world: World, who: int) -> int:
 
 def close(world: World, state: State, tick: int, fence: int, outcome: str, previous: int) -> State:
     """Write an outcome down, and count it and what was passed over."""
+    if outcome in {"registration", "operator"}:
+        state = state.note(withdrawn=state.history.withdrawn | {tick})
     kept = Done(fence, outcome, previous) if world.rules.settled_kept else None
     state = count(state._replace(ledger=state.ledger.put(tick, kept)), tick, outcome)
     if world.rules.counted_in_script:
@@ -57,7 +59,9 @@ def add_run(world: World, state: State, number: int) -> State:
 
 def count(state: State, tick: int, outcome: str) -> State:
     ledger, before = state.ledger, state.ledger.counted[tick - 1]
-    if before and tick not in state.history.forgotten and (before, outcome) != ("paused", "doubt"):
+    history = state.history
+    is_known = tick not in history.forgotten and tick not in history.dug_up
+    if before and is_known and (before, outcome) != ("paused", "doubt"):
         return state.breaks("a tick was counted twice")
     counted = (*ledger.counted[: tick - 1], outcome, *ledger.counted[tick:])
     return state._replace(ledger=ledger._replace(counted=counted))

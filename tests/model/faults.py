@@ -1,4 +1,4 @@
-"""What breaks, and what an operator does: each costs one of the faults that are left."""
+"""What breaks: each costs one of the faults that are left."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from model.bounds import FAULTS, World
-from model.closing import count
-from model.states import NOBODY, NONE, UNREGISTERED, Grant, Ledger, Node, State
+from model.feed import put
+from model.states import NOBODY, NONE, UNREGISTERED, Grant, Ledger, Node, State, Word
 from model.verbs import execute
 
 
@@ -21,15 +21,25 @@ class Step(NamedTuple):
 
 def spend(state: State, fault: str) -> State | None:
     """Take one fault from what is left, or return None."""
+    if not may(state, fault):
+        return None
+    if isinstance(state.left[0], str):
+        return state._replace(left=state.left[1:])
     place = FAULTS.index(fault) + 1
     left = list(state.left)
-    if not left[0] or not left[place]:
-        return None
     left[0] -= 1
     left[place] -= 1
     if not left[0]:
         left = [0] * len(left)
     return state._replace(left=tuple(left))
+
+
+def may(state: State, fault: str) -> bool:
+    """Whether a fault may happen next."""
+    left = state.left
+    if left and isinstance(left[0], str):
+        return left[0] == fault
+    return bool(left and left[0] and left[FAULTS.index(fault) + 1])
 
 
 def misfortunes(world: World, state: State, who: int) -> Iterator[Step]:
@@ -65,13 +75,19 @@ def late_steps(world: World, state: State) -> Iterator[Step]:
         yield Step((late.who, late.call, "arrives late", answer), True, after)
 
 
+def is_ahead(state: State, fault: str) -> bool:
+    """Whether a fault may happen next, or, where they happen in order, later."""
+    left = state.left
+    return fault in left if left and isinstance(left[0], str) else may(state, fault)
+
+
 def losses(world: World, state: State) -> Iterator[Step]:
     ledger = state.ledger
-    can_fail = any(state.left[FAULTS.index(fault) + 1] for fault in ("failover", "blind"))
+    can_fail = any(is_ahead(state, fault) for fault in ("failover", "blind"))
     if can_fail and state.copy is None:
         yield Step(("a replica has all up to here",), True, state._replace(copy=ledger))
     if state.copy is not None and (spent := spend(state, "failover")):
-        lost = spent._replace(ledger=state.copy, copy=None, server=state.server + 1)
+        lost = with_ledger(spent, state.copy)._replace(copy=None, server=state.server + 1)
         lost = lost.note(whole=lost.history.whole and keeps(world, ledger, state.copy))
         yield Step(("failover to the replica",), True, lost)
         if world.bounds.clock_back and state.now:
@@ -82,7 +98,7 @@ def losses(world: World, state: State) -> Iterator[Step]:
         and all(node.seen > state.copy.fence for node in state.nodes)
         and (spent := spend(state, "blind"))
     ):
-        lost = spent._replace(ledger=state.copy, copy=None)
+        lost = with_ledger(spent, state.copy)._replace(copy=None)
         lost = lost.note(whole=not world.bounds.limit)
         yield Step(("the server comes back with an old snapshot",), True, lost)
     if spent := spend(state, "flush"):
@@ -93,12 +109,18 @@ def losses(world: World, state: State) -> Iterator[Step]:
             identity=NONE,
             epoch=NONE,
         )
-        lost = spent._replace(ledger=empty).note(whole=not world.bounds.limit)
+        lost = with_ledger(spent, empty).note(whole=not world.bounds.limit)
         yield Step(("FLUSHALL",), True, lost)
     if spent := spend(state, "lose_key"):
         spent = spent.note(whole=not world.bounds.limit)
-        for key, lose in LOSE.items():
-            yield Step(("a key is lost:", key), True, spent._replace(ledger=lose(world, ledger)))
+        for key, lose in (LOSE_STORED if world.bounds.stored else LOSE).items():
+            lost = with_ledger(spent, lose(world, ledger))
+            yield Step(("a key is lost:", key), True, lost)
+
+
+def with_ledger(state: State, ledger: Ledger) -> State:
+    """Have another ledger; which ticks shall be skipped is known to nobody else."""
+    return state._replace(ledger=ledger).note(unwanted=state.history.unwanted & ledger.unwanted)
 
 
 def keeps(world: World, ledger: Ledger, copy: Ledger) -> bool:
@@ -108,7 +130,9 @@ def keeps(world: World, ledger: Ledger, copy: Ledger) -> bool:
 
 
 def lose_marks(world: World, ledger: Ledger) -> Ledger:
-    ledger = ledger._replace(mark=UNREGISTERED, runs=0)
+    ledger = ledger._replace(
+        mark=UNREGISTERED, runs=0, since=0, timetable=0, unwanted=frozenset(), revision=0
+    )
     if not world.rules.identity_beside_marks:
         return ledger
     return ledger._replace(fence=0, identity=NONE, epoch=NONE, recovering=NONE, hold_over=False)
@@ -130,42 +154,17 @@ def lose_grants(world: World, ledger: Ledger) -> Ledger:
 
 
 def lose_paused(world: World, ledger: Ledger) -> Ledger:
-    return ledger._replace(pause=(0, False), lost=ledger.lost | {"paused"})
+    return lose_word(ledger, "pause")._replace(lost=ledger.lost | {"paused"})
+
+
+def lose_entries(world: World, ledger: Ledger) -> Ledger:
+    return lose_word(ledger, "entry")._replace(lost=ledger.lost | {"entries"})
+
+
+def lose_word(ledger: Ledger, kind: str) -> Ledger:
+    """What is gone is known from a key of its own."""
+    return put(ledger, kind, Word()) if getattr(ledger.words, kind).value else ledger
 
 
 LOSE = {"marks": lose_marks, "open": lose_open, "grants": lose_grants, "paused": lose_paused}
-
-
-def operator_steps(world: World, state: State) -> Iterator[Step]:
-    """An operator pauses and resumes, where no recovery is running."""
-    ledger, history = state.ledger, state.history
-    if ledger.recovering != NONE or ledger.identity != state.server or ledger.lost:
-        return
-    if ledger.mark == UNREGISTERED:
-        return
-    revision = history.revision + 1
-    if not ledger.pause[1] and (spent := spend(state, "pause")):
-        paused = spent._replace(ledger=ledger._replace(pause=(revision, True)))
-        paused = paused.note(paused=True, revision=revision, pause_known=True)
-        yield Step(("an operator pauses the entry",), True, paused)
-    if ledger.pause[1]:
-        yield Step(("an operator resumes the entry",), True, resume(world, state, revision))
-
-
-def resume(world: World, state: State, revision: int) -> State:
-    ledger = state.ledger
-    passed = range(ledger.mark + 1, state.now + 1)
-    state = state.note(
-        paused=False,
-        revision=revision,
-        pause_known=True,
-        barred=state.history.barred | {tick for tick in passed if not ledger.at(tick)},
-    )
-    ledger = ledger._replace(pause=(revision, False))
-    state = state._replace(ledger=ledger)
-    if world.rules.resume_raises_mark:
-        for tick in passed:
-            state = count(state, tick, "paused")
-        mark = max(ledger.mark, state.now)
-        state = state._replace(ledger=state.ledger._replace(mark=mark))
-    return state
+LOSE_STORED = {**LOSE, "entries": lose_entries}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from model.states import NONE, Grant, Ledger, Node, State
+from model.states import FOREVER, NONE, Grant, Ledger, Node, Plan, State
 
 if TYPE_CHECKING:
     from model.bounds import World
@@ -21,6 +21,12 @@ def sent(world: World, state: State, tick: int) -> State:
         state = state.breaks("a tick was sent before its instant")
     if tick in history.barred:
         state = state.breaks("a tick that a resume passed over was sent")
+    if tick in history.unwanted:
+        state = state.breaks("a tick that an operator had skipped was sent")
+    if world.bounds.delivery == "enqueue" and history.words.pause.value:
+        state = state.breaks("a message was pushed while the entry was paused")
+    if world.bounds.delivery == "enqueue" and history.removed:
+        state = state.breaks("a message was pushed after the entry was removed")
     count = (*history.sent[: tick - 1], min(before + 1, 2), *history.sent[tick:])
     state = state.note(sent=count)
     if world.bounds.limit and len(out(state) - history.gone) > world.bounds.limit:
@@ -52,6 +58,8 @@ def is_remembered(state: State) -> bool:
 
 def untried_but_doubted(state: State, tick: int) -> State:
     """Judge a doubt: no grant may come to it that its node holds, and that nobody tried."""
+    if tick in state.history.withdrawn:
+        return state
     fences = [fence for node in state.nodes for fence in fences_of(node, tick)]
     for node in state.nodes:
         for held in node.held:
@@ -66,46 +74,38 @@ def fences_of(node: Node, tick: int) -> list[int]:
     return [held.fence for held in grants if held.tick == tick]
 
 
-def forgive(world: World, state: State) -> State:
-    """When a recovery ends, excuse what nobody who was awake could vouch for."""
+def followed(state: State, node: Node) -> State:
+    """Judge what a node has that has fetched what changed."""
+    pairs = zip(node.words, state.ledger.words, strict=True)
+    if any(word != kept for word, kept in pairs if word.value or kept.value):
+        state = state.breaks("a node that has followed all changes has something else")
+    return state
+
+
+def in_force(state: State, at: int) -> State:
+    """Judge that an entry becomes known from an instant on: what fell due before is not sent."""
     history, ledger = state.history, state.ledger
-    ticks = range(1, world.bounds.ticks + 1)
-    forgotten = {
-        tick for tick in ticks if not any(remembers(node, ledger, tick) for node in state.nodes)
-    }
-    excused = gone = forgotten & out(state)
-    if world.bounds.delivery == "publish":
-        excused |= {tick for tick in ticks if is_asleep_with(state, tick)}
-    known = any(
-        was_awake(node, ledger) and node.pause[0] == history.revision for node in state.nodes
-    )
-    return state.note(
-        excused=history.excused | excused,
-        forgotten=history.forgotten | forgotten,
-        gone=history.gone | gone if world.bounds.limit else frozenset(),
-        pause_known=known or ledger.pause[1] == history.paused,
-        barred=history.barred - forgotten,
-    )
+    due = range(max(history.start, ledger.mark) + 1, at + 1)
+    if history.words.entry.value and any(not ledger.counted[tick - 1] for tick in due):
+        state = state.breaks("a tick fell due while the entry was in force, and will not be sent")
+    return state
 
 
-def remembers(node: Node, ledger: Ledger, tick: int) -> bool:
-    """Whether a node that was awake knows the tick closed, or its mark where it is not open."""
-    if not was_awake(node, ledger):
-        return False
-    return tick in node.knew or (node.told >= tick and not isinstance(ledger.at(tick), Grant))
+def asked_blindly(state: State) -> State:
+    return state.breaks("a deed was done on what its operator had not seen")
+
+
+def ended_too_late(state: State, plan: Plan) -> State:
+    """Judge the end of a pause with a remainder."""
+    ends = state.ledger.words.pause.value
+    if ends != FOREVER and plan.upto > ends:
+        state = state.breaks("a tick that fell due after a pause was counted as paused")
+    return state
 
 
 def was_awake(node: Node, ledger: Ledger) -> bool:
     """Whether a node could speak in time: who has not by the end of the hold-down was asleep."""
     return node.status == "up" and (node.epoch == ledger.epoch or not ledger.hold_over)
-
-
-def is_asleep_with(state: State, tick: int) -> bool:
-    return any(
-        not was_awake(node, state.ledger)
-        and (node.publishing == tick or any(held.tick == tick for held in node.held))
-        for node in state.nodes
-    )
 
 
 # Judged on each state
@@ -148,7 +148,7 @@ def accounting(state: State) -> str:
     for tick, grant in enumerate(ledger.ticks, 1):
         if isinstance(grant, Grant):
             known |= set(range(grant.previous + 1, tick + 1))
-    for tick in range(1, ledger.mark + 1):
+    for tick in range(1, max(ledger.mark, state.history.ended) + 1):
         if not ledger.counted[tick - 1] and tick not in known:
             return "a tick vanished: it is neither open nor counted"
     return ""
@@ -157,12 +157,17 @@ def accounting(state: State) -> str:
 def is_finished(world: World, state: State) -> bool:
     """Whether all ticks are due and finished, or the operator wants none of it."""
     ledger = state.ledger
-    if state.history.paused or (ledger.pause[1] and not state.history.pause_known):
+    if FOREVER in {state.history.words.pause.value, ledger.words.pause.value}:
         return True
-    nobody_has_it = all(node.status == "dead" or not node.has_entry for node in state.nodes)
+    is_removed = world.bounds.stored and not ledger.words.entry.value
+    nobody_has_it = not world.bounds.stored and all(
+        node.status == "dead" or not node.has_entry for node in state.nodes
+    )
     return (
-        state.now == world.bounds.ticks
-        and (ledger.mark >= state.now or nobody_has_it or has_run_enough(world, state))
+        (state.now == world.bounds.ticks or is_removed)
+        and (
+            ledger.mark >= state.now or is_removed or nobody_has_it or has_run_enough(world, state)
+        )
         and ledger.recovering == NONE
         and ledger.floor == NONE
         and ledger.identity == state.server

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from model.closing import close_again, name_of
-from model.laws import forgive, untried_but_doubted
+from model.feed import restore
+from model.forgiving import dug_up, forgive, restored_late
+from model.laws import untried_but_doubted
 from model.states import NONE, Done, Grant, Held, Ledger, Node, Settled, State
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def begin(world: World, state: State, node: Node) -> State:
             vouched=frozenset(),
             floor=floor_of(world, ledger),
             ticks=tuple(listed_again(grant) for grant in ledger.ticks),
+            revision=ledger.revision if not ledger.lost or not rules.lost_is_told_anew else 0,
         )
         state = state._replace(epochs=max(epoch, state.epochs))
     elif ledger.floor == NONE:
@@ -81,19 +84,18 @@ def listed_again(grant: Grant | Done | None) -> Grant | Done | None:
 
 
 def take_testimony(world: World, state: State, who: int, node: Node) -> State:
+    state = dug_up(state, node)
     rules, ledger = world.rules, state.ledger
     if rules.push_fence:
         ledger = ledger._replace(fence=max(ledger.fence, node.seen))
     if rules.push_marks:
         mark = node.mark if rules.marks_not_cut else min(node.mark, state.now)
         ledger = with_runs(world, ledger, node)
-        ledger = ledger._replace(mark=max(ledger.mark, mark))
+        ledger = ledger._replace(mark=max(ledger.mark, mark), since=max(ledger.since, node.since))
+        if node.mark >= 0 and not ledger.timetable:
+            ledger = ledger._replace(timetable=node.words.entry.value)
     if rules.push_closed:
         ledger = ledger._replace(vouched=ledger.vouched | closed_by(world, node))
-    if rules.push_pauses and (
-        node.pause[0] > ledger.pause[0] or (not rules.pause_revision and node.pause[1])
-    ):
-        ledger = ledger._replace(pause=node.pause)
     ledger = ledger._replace(heard=ledger.heard | {name_of(world, who)})
     state = state._replace(ledger=ledger)
     for settled in sorted(rows_settled(world, node)):
@@ -154,7 +156,23 @@ def push_held(world: World, state: State, name: int, held: Held) -> State:
     if grant is None and held.tick <= state.ledger.floor and world.rules.reopened_above_floor:
         return state
     reopened = Grant(name, held.fence, held.attempt, held.previous, held.over)
-    return state._replace(ledger=state.ledger.put(held.tick, reopened))
+    ledger = state.ledger.put(held.tick, reopened)
+    if world.rules.push_marks:
+        ledger = ledger._replace(mark=max(ledger.mark, held.tick))
+    return state._replace(ledger=ledger)
+
+
+def restored(world: World, state: State, who: int, node: Node) -> Result:
+    """Take what a copy lacks of the feed; it comes in a call of its own."""
+    begun = begin(world, state, node)
+    state = begun if begun.ledger.recovering != NONE else state
+    if node.epoch != state.ledger.epoch and world.rules.restore_of_epoch:
+        return state, "OK"
+    before = state.ledger.words
+    state = restore(world, state, node)
+    if state.ledger.recovering == NONE and state.ledger.words != before:
+        state = restored_late(state)
+    return state, "OK"
 
 
 def is_ready(world: World, ledger: Ledger) -> bool:
@@ -169,7 +187,8 @@ def doubtful(world: World, ledger: Ledger) -> list[int]:
         if grant:
             first = grant.previous + 1 if world.rules.passed_is_no_doubt else tick
             known |= set(range(first, tick + 1))
-    return [tick for tick in range(ledger.floor + 1, ledger.mark + 1) if tick not in known]
+    floor = max(ledger.floor, ledger.since)
+    return [tick for tick in range(floor + 1, ledger.mark + 1) if tick not in known]
 
 
 def doubt(world: World, state: State, who: int, node: Node) -> Result:
@@ -203,11 +222,17 @@ def end(world: World, state: State) -> State:
             held = Held(tick, grant.fence, grant.attempt, grant.previous)
             state = close_again(world, state, held, "doubt")
     ledger = state.ledger
-    accounted = {tick for tick in ledger.vouched if not ledger.counted[tick - 1]}
+    told = {*ledger.vouched, *range(1, ledger.since + 1)}
+    accounted = {tick for tick in told if not ledger.counted[tick - 1]}
     state = state.note(accounted=state.history.accounted | accounted)
     ledger = ledger._replace(floor=NONE, before=NONE, vouched=frozenset(), heard=frozenset())
     if ledger.recovering != NONE:
+        highest = max(ledger.revision, *(word.revision for word in ledger.words))
         ledger = ledger._replace(
-            recovering=NONE, identity=state.server, hold_over=False, lost=frozenset()
+            recovering=NONE,
+            identity=state.server,
+            hold_over=False,
+            lost=frozenset(),
+            revision=highest,
         )
     return state._replace(ledger=ledger)

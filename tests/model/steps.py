@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from model.closing import name_of
-from model.faults import Step, late_steps, losses, misfortunes, operator_steps, spend
+from model.faults import Step, late_steps, losses, misfortunes, spend
 from model.laws import sent
-from model.nodes import answered, calls, outcome_for, unanswered, without
+from model.learning import answered, unanswered, without
+from model.nodes import calls, outcome_for
+from model.operators import operator_steps
 from model.states import (
+    NO_WORDS,
     NONE,
     UNREGISTERED,
+    Done,
     Grant,
     Held,
     History,
@@ -20,6 +24,8 @@ from model.states import (
     Node,
     Settled,
     State,
+    Word,
+    Words,
 )
 from model.verbs import execute, must_recover
 
@@ -32,18 +38,30 @@ def first_state(world: World) -> State:
     ticks = bounds.ticks
     joined = bounds.nodes - bounds.new
     up = Node()
-    new = Node(status="new", epoch=0, mark=UNREGISTERED, cursor=UNREGISTERED, told=UNREGISTERED)
+    unaware = {"mark": UNREGISTERED, "cursor": UNREGISTERED, "told": UNREGISTERED}
+    if bounds.stored:
+        unaware["has_entry"] = False
+    new = Node(status="new", epoch=0, **unaware)
+    if bounds.absent:
+        up = up._replace(**unaware)
     if bounds.run_on_start:
         up = up._replace(mark=UNREGISTERED, cursor=UNREGISTERED, told=UNREGISTERED)
     nodes = [up] * joined + [new] * bounds.new
     for who in range(bounds.without_entry):
         nodes[who] = nodes[who]._replace(has_entry=False)
     ledger = Ledger(
-        mark=UNREGISTERED if bounds.run_on_start else 0,
+        mark=UNREGISTERED if bounds.run_on_start or bounds.absent else 0,
         ticks=(None,) * ticks,
         counted=("",) * ticks,
         beats=frozenset(name_of(world, who) for who in range(joined)),
     )
+    words = Words(Word(1, 1)) if bounds.stored and not bounds.absent else NO_WORDS
+    if words.entry.value:
+        ledger = ledger._replace(words=words, revision=1, fence=1, timetable=1)
+        nodes = [
+            node._replace(words=words, upto=1, seen=1) if node.status == "up" else node
+            for node in nodes
+        ]
     return State(
         now=1 if bounds.run_on_start else 0,
         server=1,
@@ -52,7 +70,8 @@ def first_state(world: World) -> State:
         nodes=tuple(nodes),
         late=(),
         left=bounds.left(),
-        history=History((0,) * ticks),
+        history=History((0,) * ticks, words=words),
+        fences=words.entry.revision,
     )
 
 
@@ -101,12 +120,19 @@ def publish_steps(world: World, state: State, who: int) -> Iterator[Step]:
             after = publish(world, state, who, held.tick)
             if not must_recover(world, state, node) and is_replaced(ledger, held):
                 after = after.breaks("a node published while another grant is in force")
+            if not held.over and is_counted_as_paused(ledger, held):
+                after = after.breaks("a node published what had been counted as paused")
             yield Step((who, "publishes", held.tick), False, after)
 
 
 def is_replaced(ledger: Ledger, held: Held) -> bool:
     grant = ledger.at(held.tick)
     return isinstance(grant, Grant) and grant.fence != held.fence
+
+
+def is_counted_as_paused(ledger: Ledger, held: Held) -> bool:
+    done = ledger.at(held.tick)
+    return isinstance(done, Done) and done.outcome == "paused"
 
 
 def publish(world: World, state: State, who: int, tick: int) -> State:
@@ -188,4 +214,7 @@ def lease_ends(world: World, state: State, tick: int) -> State:
 
 def all_pushed(world: World, state: State) -> bool:
     """The hold-down is long enough for each node that is awake to have pushed."""
-    return all(node.status != "up" or node.epoch == state.ledger.epoch for node in state.nodes)
+    return all(
+        node.status != "up" or (node.epoch == state.ledger.epoch and node.owes == NONE)
+        for node in state.nodes
+    )

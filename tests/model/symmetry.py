@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.states import Grant, Ledger, State
+from model.states import NOBODY, OPERATOR, Grant, Ledger, State
 
 
 def alike(state: State) -> State:
@@ -11,7 +11,7 @@ def alike(state: State) -> State:
     order = sorted(range(len(keys)), key=keys.__getitem__)
     if all(keys[a] == keys[b] for a, b in zip(order, range(len(keys)), strict=True)):
         return state
-    name = {-1: -1} | {old: new for new, old in enumerate(order)}
+    name = {NOBODY: NOBODY, OPERATOR: OPERATOR} | {old: new for new, old in enumerate(order)}
     return state._replace(
         nodes=tuple(state.nodes[old] for old in order),
         ledger=renamed(state.ledger, name),

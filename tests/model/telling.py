@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.states import Grant, Held, Settled, State
+from model.states import OPERATOR, Grant, Held, Plan, Settled, State
 
 if TYPE_CHECKING:
     from model.explore import Found
@@ -21,6 +21,8 @@ def told(found: Found) -> str:
 
 
 def step(label: tuple[Any, ...]) -> str:
+    if label[0] == OPERATOR:
+        return "operator: " + " ".join(part(each) for each in label[1:])
     if isinstance(label[0], int):
         return f"{NAMES[label[0]]}: " + " ".join(part(each) for each in label[1:])
     return " ".join(part(each) for each in label)
@@ -30,6 +32,9 @@ def part(value: Any) -> str:
     match value:
         case Settled(held, outcome):
             return f"{part(held)} as {outcome}"
+        case Plan(deed, expected, mark, upto):
+            seen = f"mark {mark}, up to {upto}" if mark >= 0 else "no remainder"
+            return f"{deed} (revision {expected}, {seen})"
         case Held(tick=tick, fence=fence):
             return f"tick {tick} (fence {fence})"
         case tuple():
@@ -51,5 +56,8 @@ def ledger(state: State) -> str:
             ticks.append(f"{tick} {outcome}")
     mark = state.ledger.mark if state.ledger.mark >= 0 else "none"
     running = f", runs {state.ledger.runs}" if state.ledger.runs else ""
+    entry, pause = state.ledger.words
+    running += f", stored as {entry.value} at {entry.revision}" if entry.value else ""
+    running += f", paused at {pause.revision}" if pause.value else ""
     running += ", recovering" if state.ledger.recovering >= 0 else ""
     return f"[due {state.now}, mark {mark}{running}; " + "; ".join(ticks) + "]"

@@ -11,6 +11,7 @@ a mark an hour ahead is refused       ticks have no distance   ledger/test_recov
 numbers are written in full           ticks are small numbers  ledger/test_names_and_numbers.py
 types are checked before all else     a key has one type here  ledger/test_disorder.py
 settled grants are swept in time      they are kept for ever   ledger/test_settle.py
+the feed is told in parts             paging of answers        ledger/test_changes.py
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ def test_the_laws_hold_in_every_reachable_state(bounds):
     found = explore(World(bounds))
     print(f"{found.states:,} states")  # noqa: T201 - shown with -s, and where it fails
     assert not found.law, told(found)
+
+
+def test_an_entry_that_only_nodes_register_may_lose_its_first_tick():
+    # Neither rule alone loses it: a node that registers late does so as of the storing.
+    rules = Rules().without("store_registers").without("known_since_stored")
+    found = shortest(World(world_of(("add and change", "enqueue")), rules))
+    assert found.law == "a tick fell due while the entry was in force, and will not be sent"
 
 
 @pytest.mark.parametrize("rule", TEXTS)

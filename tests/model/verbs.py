@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from model.closing import add_run, close_here, count_passed, name_of
+from model.feed import next_fence
 from model.laws import finished, is_remembered, sent
-from model.recovery import Result, doubt, recover
-from model.states import NOBODY, NONE, UNREGISTERED, Grant, Held, Ledger, Node, Settled, State
+from model.recovery import Result, doubt, recover, restored
+from model.states import NOBODY, NONE, UNREGISTERED, Grant, Held, Ledger, Node, Plan, Settled, State
+from model.steering import make_known, make_known_anew, steer
 
 if TYPE_CHECKING:
     from model.bounds import World
@@ -22,7 +24,7 @@ RECOVERING = "RECOVERING"
 def execute(world: World, state: State, who: int, node: Node, call: tuple[Any, ...]) -> Result:
     """Run one script on the server."""
     verb, *rest = call
-    if verb not in {"recover", "doubt"} and must_recover(world, state, node):
+    if verb not in {"recover", "doubt", "restore", "steer"} and must_recover(world, state, node):
         return state, RECOVERING
     return VERBS[verb](world, state, who, node, *rest)
 
@@ -42,19 +44,28 @@ def must_recover(world: World, state: State, node: Node) -> bool:
 
 
 def register(world: World, state: State, who: int, node: Node) -> Result:
-    ledger, now = state.ledger, state.now
+    ledger, now, timetable = state.ledger, state.now, node.words.entry.value
+    if is_stored_otherwise(world, ledger, node) and world.rules.register_looks_at_revision:
+        return state, "CHANGED"
+    at = node.words.entry.at if world.bounds.stored and world.rules.known_since_stored else now
     if ledger.mark != UNREGISTERED:
+        if ledger.timetable and ledger.timetable != timetable:
+            state = make_known_anew(world, state, timetable, at)
         return state, "KNOWN"
     if is_remembered(state):
         state = state.breaks("an entry that a live node remembers was registered anew")
-    ledger = ledger._replace(mark=now, runs=0)
-    state = state.note(accounted=state.history.accounted | set(range(1, now + 1)))
+    state = make_known(state, timetable, at)
     if not world.bounds.run_on_start or ledger.counted[now - 1]:
-        return state._replace(ledger=ledger), "REGISTERED"
+        return state, "REGISTERED"
     state = state.note(promised=now, accounted=state.history.accounted - {now})
     if not world.rules.start_in_one_script:
-        return state._replace(ledger=ledger), "START"
-    return open_start(world, state._replace(ledger=ledger), who, node)
+        return state, "START"
+    return open_start(world, state, who, node)
+
+
+def is_stored_otherwise(world: World, ledger: Ledger, node: Node) -> bool:
+    """Whether an entry is not stored under the revision under which a node has it."""
+    return world.bounds.stored and node.has_entry and ledger.words.entry != node.words.entry
 
 
 def open_start(world: World, state: State, who: int, node: Node) -> Result:
@@ -65,12 +76,6 @@ def open_start(world: World, state: State, who: int, node: Node) -> Result:
     return add_run(world, state._replace(ledger=ledger), 1), "REGISTERED"
 
 
-def next_fence(world: World, state: State) -> tuple[State, int]:
-    last = state.fences if world.rules.fence_of_time else state.ledger.fence
-    fence = max(last, state.ledger.fence) + 1
-    return state._replace(fences=max(fence, state.fences)), fence
-
-
 def poll(world: World, state: State, who: int, node: Node) -> Result:
     """Ask for nothing, and be told what is open."""
     beats = state.ledger.beats | {name_of(world, who)}
@@ -79,11 +84,16 @@ def poll(world: World, state: State, who: int, node: Node) -> Result:
 
 def claim(world: World, state: State, who: int, node: Node, tick: int) -> Result:
     state, _ = poll(world, state, who, node)
-    ledger, name = state.ledger, name_of(world, who)
-    grant = ledger.at(tick)
+    if is_stored_otherwise(world, state.ledger, node) and world.rules.claim_looks_at_revision:
+        return state, "CHANGED"
+    return ask(world, state, name_of(world, who), tick)
+
+
+def ask(world: World, state: State, name: int, tick: int) -> Result:
+    ledger, grant = state.ledger, state.ledger.at(tick)
     if ledger.mark == UNREGISTERED and grant is None:
         return state, "UNREGISTERED"
-    if ledger.pause[1]:
+    if ledger.words.pause.value:
         if not world.rules.paused_changes_nothing:
             state = state._replace(ledger=ledger._replace(mark=max(ledger.mark, tick)))
         return state, "PAUSED"
@@ -124,7 +134,7 @@ def claim_open(world: World, state: State, name: int, tick: int, grant: Grant) -
 def grant_to(
     world: World, state: State, name: int, tick: int, previous: int, attempt: int
 ) -> Result:
-    if state.history.paused and state.history.pause_known:
+    if state.history.words.pause.value:
         state = state.breaks("granted while paused")
     if not world.rules.previous_stored:
         previous = tick - 1
@@ -159,10 +169,8 @@ def enqueue(world: World, state: State, who: int, node: Node, held: Held) -> Res
     closing = may_close(world, ledger, held)
     if closing != "DONE" and rules.enqueue_looks_at_fence:
         return state, closing
-    if ledger.pause[1] and rules.enqueue_looks_at_pause:
+    if ledger.words.pause.value and rules.enqueue_looks_at_pause:
         return state, "PAUSED"
-    if ledger.pause[1] and state.history.paused:
-        state = state.breaks("a message was pushed while the entry was paused")
     state = sent(world, state, held.tick)
     if isinstance(ledger.at(held.tick), Grant):
         state = close_here(world, state, held, "sent")
@@ -184,6 +192,10 @@ def count_later(world: World, state: State, who: int, node: Node, tick: int) -> 
     return count_passed(world, state, tick), "OK"
 
 
+def steered(world: World, state: State, who: int, node: Node, plan: Plan) -> Result:
+    return steer(world, state, plan)
+
+
 VERBS = {
     "register": register,
     "open_start": open_start,
@@ -195,4 +207,6 @@ VERBS = {
     "count_later": count_later,
     "recover": recover,
     "doubt": doubt,
+    "restore": restored,
+    "steer": steered,
 }

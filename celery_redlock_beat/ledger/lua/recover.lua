@@ -32,7 +32,7 @@
 -- HELD     A grant never tried is reopened under its own fence, unless the tick was closed, or
 --          granted again. Only while a recovery runs: later, others may have settled it.
 -- FEED     A stored entry or a pause is restored, and what is gone is gone, unless something later
---          is known of it. A copy lacks what came last, so a node tells what came after the revision
+--          is known of it; when nodes have been heard, they all ask for the whole feed anew. A copy lacks what came last, so a node tells what came after the revision
 --          that it was answered, ascending: what fails on the way leaves a copy of the same kind.
 -- DOUBT    Ticks that are neither open nor known settled are closed as in doubt, and counted.
 --
@@ -235,11 +235,15 @@ local pruned = tonumber(redis.call('HGET', marks, 'pruned') or '0') or 0
 function rows.FEED(i)
   local kind, name, revision, text, is_gone = unpack(ARGV, i, i + 4)
   revision = tonumber(revision)
-  if has_feed and revision > math.max(known_revision(gone, kind, name), pruned) then
+  -- Below the highest revision nobody would hear of it, but at the end of a recovery.
+  local is_heard = recovering or revision > (tonumber(meta[6] or '') or 0)
+  -- It answers to what this server said of the feed, and not another one before.
+  if not (has_feed and is_heard and epoch == meta[2]) then return i + 5 end
+  if revision > math.max(known_revision(gone, kind, name), pruned) then
     if is_gone == '1' then drop(gone, kind, name, revision)
     else put(gone, kind, name, revision, text) end
   end
-  if has_feed then raise_revision(revision) end
+  raise_revision(revision)
   return i + 5
 end
 
