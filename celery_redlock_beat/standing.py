@@ -2,7 +2,7 @@
 
 A message that the ledger pushes itself is not pushed once its entry is paused or removed. Any other
 broker takes what it is given: so this node looks in between, and of what it was granted together no
-entry gets two messages without a look. Then one at most is under way when a pause or removal returns.
+entry gets two messages without a look. So one at most is under way when a pause has returned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOOKED: Micros = SECOND // 10
 
 
 class Standing:
-    """Look now and then whether the grants in hand are in force, and give back those that are not."""
+    """Look now and then whether grants in hand are in force, and give back those that are not."""
 
     def __init__(self, ledger: Ledger, hand: Hand, monotonic: Callable[[], Micros]) -> None:
         self._ledger = ledger
@@ -34,7 +34,7 @@ class Standing:
         self._tried: set[str] = set()
 
     def begin(self) -> None:
-        """Learn that the ledger is about to be asked for more; it says nothing of what is in hand."""
+        """Learn that more is about to be asked for; that tells nothing of what is in hand."""
         self._tried.clear()
         self._looked_at = None if self._hand.held else self._monotonic()
 

@@ -108,10 +108,7 @@ class Storing:
         def prepare(look: Look) -> Iterator[Removal]:
             _check_revision(look, revision, None)
             if is_stored(look):
-                known = self._catalogue.of(look)
-                slot = known.slot if known else None
-                ended = remainder(look, slot, Reason.REMOVED, look.now, held=True)
-                yield Removal(look.entry, look.revision, ended, note)
+                yield self._removal(look, note)
 
         def ask(rows: list[Removal]) -> list[Any]:
             answers = self._access.steering.remove(rows)
@@ -151,6 +148,14 @@ class Storing:
                 "again, and see celery redlock doctor if it stays so"
             )
 
+    def _removal(self, look: Look, note: str) -> Removal:
+        known = self._catalogue.of(look)
+        if known and known.origin is Origin.CODE:
+            return Removal(look.entry, look.revision, None, note, hidden=True)
+        slot = known.slot if known else None
+        ended = remainder(look, slot, Reason.REMOVED, look.now, held=True)
+        return Removal(look.entry, look.revision, ended, note)
+
     def written(self, name: str, fields: Mapping[str, Any]) -> tuple[str, Known]:
         """Return the document of an entry, and what nodes make of it."""
         schedule = fields.get("schedule")
@@ -171,7 +176,7 @@ class Storing:
         if is_stored(look) and look.record and look.record.fingerprint != known.fingerprint:
             before = self._catalogue.stored(look)
             slot = before.slot if before else None
-            ended = remainder(look, slot, Reason.BEFORE_REGISTRATION, look.now, held=False)
+            ended = remainder(look, slot, Reason.BEFORE_REGISTRATION, look.now, held=True)
         return Definition(text, known, look.revision, ended, note)
 
 

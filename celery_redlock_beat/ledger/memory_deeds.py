@@ -69,7 +69,7 @@ def store(call: Call, definition: Definition) -> Steered:
         return Steered(entry, done=False, revision=stored)
     record, known = call.server.marks.get(entry), definition.registration
     if record is None:
-        make_known(call, known, call.now)
+        make_known(call, known)
     elif is_new or record.fingerprint != known.fingerprint:
         if remainder:
             _finish(call, entry, record, remainder, skipped(Reason.BEFORE_REGISTRATION))
@@ -88,24 +88,30 @@ def remove(call: Call, removal: Removal) -> Steered:
     is_there = stored or entry in server.entries
     listed = len(remainder.endings) if remainder else 0
     is_as_seen = (not remainder or _holds(call, entry, remainder)) and (
-        len(server.open_of(entry)) == listed
+        removal.hidden or len(server.open_of(entry)) == listed
     )
     if not is_there or stored != removal.expected or not is_as_seen:
         return Steered(entry, done=False, revision=stored)
     record = server.marks.get(entry)
     if remainder and record:
         _finish(call, entry, record, remainder, skipped(Reason.REMOVED))
-    if entry in server.paused:
+    if entry in server.paused and not removal.hidden:
         feed.drop(Kind.PAUSE, entry, feed.next_revision())
     revision = feed.next_revision()
     feed.drop(Kind.ENTRY, entry, revision)
+    call.note_deed(entry, "removed", removal.note, remainder)
+    if not removal.hidden:
+        _forget(call, entry)
+    return Steered(entry, done=True, revision=revision)
+
+
+def _forget(call: Call, entry: str) -> None:
+    server, record = call.server, call.server.marks.get(entry)
     if record and record.mark <= call.now:
         for known in (server.marks, server.unwanted, server.repairs):
             known.pop(entry, None)
     server.present.pop(entry, None)
-    call.note_deed(entry, "removed", removal.note, remainder)
     server.last.pop(entry, None)
-    return Steered(entry, done=True, revision=revision)
 
 
 def pause(call: Call, entry: str, ends: int, kept: str) -> int:

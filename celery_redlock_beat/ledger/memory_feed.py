@@ -98,7 +98,7 @@ class Feed:
         away = _after(self.server.gone, since)
         ends = min(_end_of(there), _end_of(away))
         told = [
-            Change(kind, name, at, self._kept(kind)[name])
+            Change(kind, name, at, self._kept(kind).get(name))
             for (kind, name), at in there
             if at <= ends
         ]

@@ -189,7 +189,7 @@ class RedisLedger(Scripts):
         """End pauses, also those whose time is over."""
         return wire_steering.steered(
             resumptions,
-            wire_steering.removal,
+            wire_steering.resumption,
             lambda fields: self._call("resume", [self._keep, *fields], [self._named["gone"]]),
         )
 

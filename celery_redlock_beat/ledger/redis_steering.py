@@ -83,7 +83,7 @@ class RedisSteering(Scripts):
     def resume(self, resumptions: Sequence[Resumption]) -> list[Steered]:
         """End pauses."""
         return wire_steering.steered(
-            resumptions, wire_steering.removal, self._steer("resume", "gone")
+            resumptions, wire_steering.resumption, self._steer("resume", "gone")
         )
 
     def skip(self, ticks: Sequence[Tick], note: str = "") -> list[Skipping]:

@@ -144,12 +144,16 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A stored entry to remove; the remainder must have all of its open ticks."""
+    """A stored entry to remove; the remainder must have all of its open ticks.
+
+    ``hidden`` tells that the code has an entry of its name: ticks, record and pause are that one's.
+    """
 
     entry: str
     expected: int
     remainder: Remainder | None = None
     note: str = ""
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,14 @@ def definition(each: Definition) -> tuple[Any, ...]:
     return *row, *remainder(each.remainder)
 
 
-def removal(each: Removal | Resumption) -> tuple[Any, ...]:
-    """Return an entry to remove, or a pause to end."""
+def removal(each: Removal) -> tuple[Any, ...]:
+    """Return an entry to remove."""
+    told = each.entry, each.expected, each.note, int(each.hidden)
+    return *told, *remainder(each.remainder)
+
+
+def resumption(each: Resumption) -> tuple[Any, ...]:
+    """Return a pause to end."""
     return each.entry, each.expected, each.note, *remainder(each.remainder)
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from celery_redlock_beat.ledger.redis import ledger_keys
+from celery_redlock_beat.ledger.redis_scripts import ledger_keys
 from celery_redlock_beat.ticks import SECOND
 from support.failpoint import AROUND_VERBS, fail_one
 from support.lengths import policies, times

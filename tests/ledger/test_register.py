@@ -262,25 +262,18 @@ def nodes_lived_without_it(ledgers):
     ledgers.pass_time(1)
 
 
-class TestAStoredEntryWhoseRecordACopyLacks:
-    def known_since(self, node, revision):
-        node.restore([Change(Kind.ENTRY, "tidy", revision, b"%d {}" % revision)])
-        (record,) = node.register([Registration("tidy", "daily", revision=revision)])
-        assert record.mark == record.since
-        return record.since
-
-    def test_counts_from_when_it_was_stored_if_that_was_just_now(self, ledgers, a):
-        just_now = ledgers.now() - 3 * SECOND
-        assert self.known_since(a, just_now) == just_now
-
-    def test_counts_from_now_if_it_was_stored_long_ago(self, ledgers, a):
-        before = ledgers.now()
-        assert self.known_since(a, before - 2 * MINUTE) >= before
-
-    def test_loses_nothing_if_its_timetable_was_changed_just_now(self, ledgers, a):
+class TestAStoredEntryWhoseChangeACopyLacks:
+    def test_loses_nothing_that_was_due_since_the_change(self, ledgers, a):
         record = register(a, "tidy", "daily")
-        just_now = record.since + 1
-        a.restore([Change(Kind.ENTRY, "tidy", just_now, b"%d {}" % just_now)])
+        changed = record.since + 1
+        a.restore([Change(Kind.ENTRY, "tidy", changed, b"%d {}" % changed)])
         ledgers.pass_time(MOMENT)
-        (record,) = a.register([Registration("tidy", "hourly", revision=just_now)])
-        assert record.since == just_now
+        (record,) = a.register([Registration("tidy", "hourly", revision=changed)])
+        assert record.since == changed
+
+    def test_begins_now_if_its_record_is_gone(self, ledgers, a):
+        before = ledgers.now()
+        stored_at = before - SECOND
+        a.restore([Change(Kind.ENTRY, "tidy", stored_at, b"%d {}" % stored_at)])
+        (record,) = a.register([Registration("tidy", "daily", revision=stored_at)])
+        assert record.mark == record.since >= before

@@ -22,6 +22,7 @@ from ledger.places import (
     join,
     message,
     messages,
+    register,
     remainder_of,
     remove,
     stored,
@@ -201,3 +202,17 @@ def test_an_entry_by_hand_that_no_node_has_seen_has_no_revision_and_can_be_remov
     assert op.remove([Removal("tidy", 0)]) == [Steered("tidy", False, 0)]
     assert ledgers.stored() == {}
     assert not a.claim([]).stirred
+
+
+def test_what_the_code_has_of_the_same_name_keeps_ticks_record_and_pause(ledgers, a, op):
+    revision = stored(op)
+    register(a, "tidy")
+    (tick,) = due_ticks(ledgers, a)
+    held = grant(a, tick)
+    op.pause(["tidy"])
+    before = ledgers.record("tidy")
+    assert op.remove([Removal("tidy", revision, hidden=True)])[0].done
+    assert ledgers.stored() == {}
+    assert ledgers.pauses().keys() == {"tidy"}
+    assert ledgers.record("tidy") == before
+    assert op.look(["tidy"])[0].open[0].fence == held.fence

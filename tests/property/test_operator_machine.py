@@ -60,6 +60,7 @@ entries = st.sampled_from(ENTRIES)
 stored_entries = st.sampled_from(STORED)
 numbers = st.integers(0, NODES - 1)
 picks = st.integers(0, 99)
+BRIEF = 3 * MOMENT
 rarely = st.sampled_from([False, False, False, True])
 remainders = st.sampled_from(["fresh", "fresh", "seen", "none"])
 
@@ -77,7 +78,7 @@ class Side:
     def __post_init__(self) -> None:
         self.operator = self.place.operator()
         assert self.operator.begin() == 0
-        self.nodes = [self.place.node() for _ in range(NODES)]
+        self.nodes = [self.place.node(hold_down=BRIEF) for _ in range(NODES)]
 
     def look(self, entry: str) -> Any:
         (found,) = self.operator.look([entry])
@@ -108,6 +109,7 @@ class Side:
         told = self.nodes[0].recover(Testimony())
         later = sorted(self.known.values(), key=lambda each: each.revision)
         self.nodes[0].restore([each for each in later if each.revision > told.revision])
+        self.place.pass_time(BRIEF)  # in which all that is remembered is heard
         for node in self.nodes:
             node.recover(Testimony())
         return told.lost

@@ -20,7 +20,7 @@ SEEDS = 1750
 PER_TEST = 250
 BUSY = (16, 44, 106, 158, 306)
 """Seeds with many kinds of faults."""
-FOUND_WITHIN = 120
+FOUND_WITHIN = 240
 
 
 @pytest.mark.parametrize("start", range(0, SEEDS, PER_TEST))

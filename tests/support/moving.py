@@ -27,6 +27,11 @@ class MovingPrimary:
         self._entrances = entrances
         self.entrances: list[Proxy] = []
 
+    def fall_behind(self) -> None:
+        """Have the replica miss all from now on, until it is promoted."""
+        assert self._link is not None
+        self._link.half_open()
+
     def fail_over(self, behind: float, late: Sequence[float]) -> None:
         """Fail over to a replica that is so many seconds behind; each entrance follows so late."""
         assert self._link is not None

@@ -59,8 +59,8 @@ local function tell(list, is_gone)
   for i = 1, #list, 2 do
     local kind, name = string.match(list[i], '^([ep]):(.*)$')
     if kind and tonumber(list[i + 1]) <= ends then
-      local text = is_gone == '0' and redis.call('HGET', key_of(kind), name) or ''
-      told[#told + 1] = {list[i], int(tonumber(list[i + 1])), text, is_gone}
+      local text = is_gone == '0' and redis.call('HGET', key_of(kind), name)
+      told[#told + 1] = {list[i], int(tonumber(list[i + 1])), text or '', text and '0' or '1'}
     end
   end
 end

@@ -26,6 +26,12 @@ local function text_of(key, field)
   return type(text) == 'string' and text or ''
 end
 
+-- What holds it back, whatever somebody wrote: also nothing is a pause.
+local function pause_of(entry)
+  local text = redis.pcall('HGET', paused, entry)
+  return type(text) == 'string' and (text ~= '' and text or ' ') or ''
+end
+
 -- The feed's, not that in the text, which somebody may have written by hand.
 local function revision_of(member)
   local revision = redis.pcall('ZSCORE', changes, member)
@@ -35,7 +41,7 @@ end
 local looks = {}
 for i = 5, #ARGV do
   local entry = ARGV[i]
-  looks[#looks + 1] = {text_of(marks, 'e:' .. entry), text_of(paused, entry),
+  looks[#looks + 1] = {text_of(marks, 'e:' .. entry), pause_of(entry),
     revision_of('p:' .. entry), revision_of('e:' .. entry), text_of(entries, entry),
     text_of(latest, entry), text_of(marks, 's:' .. entry), opened(entry)}
 end

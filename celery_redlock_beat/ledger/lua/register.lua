@@ -29,12 +29,13 @@ local function register(entry, fingerprint, again, run_on_start, once, revision)
   if revision ~= '' and not is_stored_as(entry, tonumber(revision)) then return 'CHANGED' end
   local record = read_record(entry)
   if not record then
-    make_known(entry, fingerprint, run_on_start, once, known_from(revision))
+    make_known(entry, fingerprint, run_on_start, once)
   elseif record.unreadable then
     -- It stays as it is: the claim says so.
   elseif again == '1' or was_missing(entry)
       or (record.fingerprint ~= fingerprint and record.fingerprint ~= '') then
-    make_known_anew(entry, record, fingerprint, known_from(revision))
+    -- A stored one was changed at its revision: a copy may lack that, and have its timetable of before.
+    make_known_anew(entry, record, fingerprint, math.min(now, tonumber(revision) or now))
   elseif record.fingerprint == '' then
     -- A mark that was pushed by a node without this entry: its timetable is not known to differ.
     record.fingerprint = fingerprint

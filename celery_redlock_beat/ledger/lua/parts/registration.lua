@@ -1,7 +1,6 @@
 -- registration: an entry becomes known, or known anew. Shared by register and store.
 --
--- Unknown entry         mark = since = now: nothing of the past is sent. For one that was stored
---                       within the last minute it is from then on
+-- Unknown entry         mark = since = now: nothing of the past is sent
 -- once                  the same, but mark = 0: an entry of one instant that has passed is claimed
 --                       like any that is due, and skipped as before registration; so it is told
 -- run_on_start          a tick "now" is opened, unowned, its lease over, for whoever comes next;
@@ -18,21 +17,14 @@ local function open_now(entry, record)
   record.mark, record.runs = now, 1
 end
 
--- An entry counts from when it was stored, if that is not long ago: a copy that lacks its record
--- lacks no more than that. Of an older one nobody knows what was sent since.
-local function known_from(revision)
-  local stored = tonumber(revision)
-  return stored and now - stored <= 60000000 and math.min(now, stored) or now
-end
-
-local function make_known(entry, fingerprint, run_on_start, once, from)
-  local record = {mark = once == '1' and 0 or from, since = from, fence = 0, runs = 0,
+local function make_known(entry, fingerprint, run_on_start, once)
+  local record = {mark = once == '1' and 0 or now, since = now, fence = 0, runs = 0,
                   fingerprint = fingerprint}
   if run_on_start == '1' then open_now(entry, record) end
   write_record(entry, record)
 end
 
--- A changed timetable catches up nothing; the mark stays.
+-- A changed timetable catches up nothing from before it was changed; the mark stays.
 local function make_known_anew(entry, record, fingerprint, from)
   record.since, record.fingerprint = math.max(record.since, from), fingerprint
   write_record(entry, record)
