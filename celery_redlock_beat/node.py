@@ -93,12 +93,13 @@ class Node:
 
     def leave(self, last_words: str = "") -> None:
         """Give back what this node holds, over a connection of its own; quick, and idempotent."""
-        dispatcher = self.dispatcher
+        dispatcher, tells = self.dispatcher, self._met and not self._left
+        # At most once: a ledger that does not answer must not be waited for twice.
+        self._left = True
         try:
             if dispatcher.hand:
                 dispatcher.hand.give_back(dispatcher.ledger.sibling())
-            if self._met and not self._left:
-                self._left = True
+            if tells:
                 dispatcher.ledger.sibling().depart(last_words)
         finally:
             dispatcher.delivery.close()

@@ -221,6 +221,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
 
     def _take(self, change: Change) -> None:
         self.vitals.changed()
+        self.vitals.forget(change.name)
         self.stored.take(change)
 
     def _facts_of_entries(self) -> Iterator[tuple[str, str, str]]:

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING
 from celery_redlock_beat.clock import wall_micros
 from celery_redlock_beat.health_file import HealthFile
 from celery_redlock_beat.heartbeat import About, Heartbeat
-from celery_redlock_beat.ticks import SECOND, SENT
+from celery_redlock_beat.ticks import SECOND, SENT, Micros, Reason, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from celery_redlock_beat.node import Node
     from celery_redlock_beat.settings import Settings
-    from celery_redlock_beat.ticks import Event, Micros
+    from celery_redlock_beat.ticks import Event
+
+FAILED = (Reason.ERROR, Reason.ATTEMPTS)
+LOOKED_BACK: Micros = 3600 * SECOND
+MOST_NAMED = 3
 
 
 class Vitals:
@@ -33,6 +37,7 @@ class Vitals:
         self._entries = entries
         self._faults = faults
         self._file = HealthFile(settings.health_file) if settings.health_file else None
+        self._failing: dict[str, Micros] = {}
         self._heartbeat: Heartbeat | None = None
         self._node: Node | None = None
 
@@ -53,9 +58,15 @@ class Vitals:
             self._heartbeat.changed()
 
     def observe(self, event: Event, _node: str) -> None:
-        """Note how late a tick was sent."""
-        if self._heartbeat and self._node and event.outcome == SENT:
-            self._heartbeat.sent(event.lateness, self._node.dispatcher.clock.monotonic())
+        """Note how late a tick was sent, or that it could not be."""
+        if not (self._heartbeat and self._node):
+            return
+        now = self._node.dispatcher.clock.monotonic()
+        self._failing.pop(event.tick.entry, None)
+        if event.outcome == SENT:
+            self._heartbeat.sent(event.lateness, now)
+        elif event.outcome.reason in FAILED:
+            self._failing[event.tick.entry] = now
 
     def tell(self) -> str:
         """Return what there is to tell with a claim, if it is news."""
@@ -68,7 +79,8 @@ class Vitals:
         if not (self._heartbeat and self._node):
             return
         self._heartbeat.passed(duration)
-        for kind, problem in {"pass": "", **self._node.problems()}.items():
+        problems = {"pass": "", "failing": self._told_failing(), **self._node.problems()}
+        for kind, problem in problems.items():
             self._heartbeat.problem(kind, problem)
         self._write(self._heartbeat.problems)
 
@@ -91,6 +103,21 @@ class Vitals:
         if not (self._heartbeat and self._node):
             return ""
         return self._heartbeat.last_words(self._node.dispatcher.clock.monotonic())
+
+    def forget(self, name: str) -> None:
+        """Note that an entry is another one: whether it can be sent is to be seen."""
+        self._failing.pop(name, None)
+
+    def _told_failing(self) -> str:
+        """Return in words which entries failed when this node last tried, within an hour."""
+        if not (self._failing and self._node):
+            return ""
+        long_ago = self._node.dispatcher.clock.monotonic() - LOOKED_BACK
+        self._failing = {name: at for name, at in self._failing.items() if at > long_ago}
+        names = sorted(map(shown, self._failing))
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        listed = ", ".join(map(repr, names[:MOST_NAMED]))
+        return f"cannot be sent: {listed}{more}; see the log" if names else ""
 
     def _offset(self) -> Micros | None:
         clock = self._node.dispatcher.clock if self._node else None

@@ -167,7 +167,7 @@ def fire(call: Call, shot: Shot, step: Step, commands: Sequence[Command]) -> Fir
     if step is not Step.DONE:
         if fired.get(shot.task_id, 0) > call.now:
             return Firing.ALREADY
-        if not shot.force and shot.entry in server.paused:
+        if not shot.force and _is_held_back(call, shot.entry):
             return Firing.PAUSED
     wrong = server.no_list(commands)
     if wrong is not None:
@@ -215,3 +215,9 @@ def _finish(call: Call, entry: str, record: Mark, remainder: Remainder, outcome:
             record.runs -= held.attempt == 0 and record.runs > 0
     call.server.count(remainder.passed)
     record.mark = max(record.mark, remainder.upto)
+
+
+def _is_held_back(call: Call, entry: str) -> bool:
+    """Tell whether an entry is paused, and its time is not over."""
+    text = call.server.paused.get(entry)
+    return text is not None and not wire.pause(entry, wire.text(text)).is_over(call.now)

@@ -115,3 +115,8 @@ def test_an_id_is_remembered_for_a_day_and_a_reservation_for_half_a_minute(serve
     served.client.zadd(served.keys["fired"], {"an-id": 1, "sent": 1})
     assert op.fire(SHOT, Step.RESERVE) is DONE
     assert served.client.zrange(served.keys["fired"], 0, -1) == [b"an-id"]
+
+
+def test_a_pause_whose_time_is_over_holds_nothing_back(ledgers, op):
+    op.pause(["tidy"], until=ledgers.now() - 1)
+    assert op.fire(Shot("tidy", "an id"), Step.RESERVE) is Firing.DONE

@@ -151,13 +151,6 @@ for i = 9, #ARGV, 6 do
 end
 if last_fence > tonumber(meta[3] or '0') then redis.call('HSET', marks, 'fence', int(last_fence)) end
 
--- Whoever asks for a tick whose entry's pause is over ends it.
-local function is_held_back(entry)
-  local pause = redis.call('HGET', paused, entry)
-  local ends = pause and tonumber(string.match(pause, '^%d+ (%d+)') or '0')
-  return pause and (ends == 0 or ends > now)
-end
-
 local orphans = {}
 local free = redis.call('ZRANGEBYSCORE', open, '-inf', int(now), 'WITHSCORES', 'LIMIT', cursor, most)
 for i = 1, #free, 2 do

@@ -25,9 +25,7 @@ end
 if step ~= 'DONE' then
   local kept = tonumber(redis.call('ZSCORE', fired, id) or '0')
   if kept > now then return answer('OK', 'ALREADY') end
-  if forced ~= '1' and redis.call('HEXISTS', paused, entry) == 1 then
-    return answer('OK', 'PAUSED')
-  end
+  if forced ~= '1' and is_held_back(entry) then return answer('OK', 'PAUSED') end
 end
 for i = 14, #KEYS do
   local kind = ARGV[11 + 2 * (i - 14)] == 'LPUSH' and redis.call('TYPE', KEYS[i]).ok

@@ -213,6 +213,13 @@ local function note_deed(entry, deed, detail, remainder)
   write_history(entry, of.upto, deed, {previous = of.mark, passed = of.passed, detail = detail})
 end
 
+-- Whether an entry is paused and its time is not over: then whoever asks for a tick ends the pause.
+local function is_held_back(entry)
+  local pause = redis.call('HGET', paused, entry)
+  local ends = pause and tonumber(string.match(pause, '^%d+ (%d+)') or '0')
+  return pause and (ends == 0 or ends > now)
+end
+
 local function is_stored_as(entry, revision)
   local stored = redis.pcall('ZSCORE', changes, 'e:' .. entry)
   return type(stored) == 'string' and tonumber(stored) == revision
