@@ -117,8 +117,11 @@ class HealthFile:
 
 def read(path: str | Path) -> Health | str:
     """Return what a node wrote, or what is wrong with the file."""
+    path = Path(path)
+    if path.exists() and not path.is_file():  # to open a pipe would wait for its writer
+        return f"{str(path)!r} cannot be read: it is no regular file; name the one that beat writes"
     try:
-        with Path(path).open("rb") as file:
+        with path.open("rb") as file:
             text = file.read(LONGEST)
     except FileNotFoundError:
         return f"there is no file {str(path)!r}: beat does not run, or has not begun to"

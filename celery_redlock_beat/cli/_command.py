@@ -1,8 +1,8 @@
 """What all commands share: examples in the help, errors as one line, exit codes; it does no deed.
 
 The exit codes are the same everywhere: 0 it was done; 1 something is wrong, or nothing was done; 2
-it was asked for in a wrong way, or for an entry that does not exist. Only ``doctor`` and ``verify``
-tell more than that, as they say in their help.
+it was asked for in a wrong way, or for an entry that does not exist. ``doctor``, ``explain``,
+``verify`` and ``top`` have codes of their own, as they say in their help.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from celery_redlock_beat.cli._said import as_typed, check_texts, warnings_as_typed
+from celery_redlock_beat.cli._streams import end_unwritten, is_terminal
 from celery_redlock_beat.control import Control, as_dict
 from celery_redlock_beat.errors import (
     EntryError,
@@ -36,9 +38,6 @@ RECOVERING = (
     "the server may have lost data, and nodes must first tell it what they remember: nothing was "
     "changed. Try again in some seconds; start a node if none runs"
 )
-
-
-AS_TYPED = {"force=True": "--force", "update or replace it": "edit it"}
 
 
 class WrongUsage(click.ClickException):
@@ -67,7 +66,8 @@ class RedlockCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what an operator can mend ends it with a sentence and an exit code."""
-        with plain_errors():
+        with plain_errors(), warnings_as_typed():
+            check_texts(ctx.params)
             return super().invoke(ctx)
 
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -91,14 +91,9 @@ def plain_errors() -> Iterator[None]:
     except LedgerRecovering:
         raise click.ClickException(RECOVERING) from None
     except RedlockBeatError as error:
-        raise click.ClickException(_as_typed(str(error))) from None
-
-
-def _as_typed(message: str) -> str:
-    """Return what Control says with options in the place of its arguments."""
-    for said, typed in AS_TYPED.items():
-        message = message.replace(said, typed)
-    return message
+        raise click.ClickException(as_typed(str(error))) from None
+    except OSError as error:
+        end_unwritten(error)
 
 
 def app_of(ctx: click.Context) -> Celery:
@@ -160,6 +155,6 @@ def ask(question: str, *, yes: bool, otherwise: str) -> None:
     """
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise WrongUsage(f"{otherwise}: there is no terminal to ask on, so add --yes")
     click.confirm(question, abort=True, err=True)

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from celery_redlock_beat.cli._draft import drafted
+from celery_redlock_beat.cli._said import hinted
+from celery_redlock_beat.documents.files import dump
 from celery_redlock_beat.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from celery_redlock_beat.cli._draft import Draft
 
 Taken = TypeVar("Taken")
 HEAD = "# {}: save and leave to store it, or leave without saving to change nothing.\n"
@@ -22,23 +27,35 @@ def edited(name: str, document: Mapping[str, Any], take: Callable[[Any], Taken])
     """Have a document changed until ``take`` takes it; return its answer, ``None`` for no change.
 
     It is YAML where PyYAML is installed, and else JSON. What is wrong with it is shown, and the
-    editor opens again with what was typed.
+    editor opens again with what was typed. What was typed and not taken is kept in a file.
 
     Raises:
         click.Abort: It was not good, and was given up.
+        click.ClickException: The editor failed.
 
     """
-    before = text = _written(name, document)
-    while True:
-        changed = click.edit(text, extension=".yaml" if _has_yaml() else ".json")
-        if changed is None or changed == before:
-            return None
-        try:
-            return take(_read(changed))
-        except ConfigurationError as problem:
-            click.echo(f"Error: {problem}", err=True)
-        click.confirm("Edit it again?", default=True, abort=True, err=True)
-        text = changed
+    ending = ".yaml" if _has_yaml() else ".json"
+    with drafted(_written(name, document), ending, lambda draft: _way_on(name, draft)) as draft:
+        while True:
+            typed = draft.edit()
+            if not draft.is_changed:
+                return None
+            try:
+                return take(_read(typed))
+            except ConfigurationError as problem:
+                click.echo(f"Error: {hinted(str(problem))}", err=True)
+            click.confirm("Edit it again?", default=True, abort=True, err=True)
+
+
+def _way_on(name: str, draft: Draft) -> str:
+    """Make the draft a file for import, if it can be read; return what to do with it."""
+    try:
+        document = dict(_read(draft.text))
+        text = dump({name: document}, "yaml" if _has_yaml() else "json")
+    except (ConfigurationError, TypeError, ValueError):
+        return "edit the entry again, and take it from there"
+    draft.path.write_text(text, encoding="utf-8")
+    return "celery -A proj redlock import FILE --replace stores it, whatever is stored by then"
 
 
 def _has_yaml() -> bool:
@@ -52,7 +69,7 @@ def _written(name: str, document: Mapping[str, Any]) -> str:
     return HEAD.format(repr(name)) + told
 
 
-def _read(text: str) -> Any:
+def _read(text: bytes) -> Any:
     return _module("yaml_text" if _has_yaml() else "json_text").parsed(text)
 
 

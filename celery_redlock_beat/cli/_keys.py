@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from time import sleep
 from typing import TYPE_CHECKING
 
+from celery_redlock_beat.cli._streams import is_terminal
+
 try:
     import termios
     import tty
@@ -27,7 +29,7 @@ def keys() -> Iterator[Callable[[float], str]]:
 
     The terminal is as it was afterwards.
     """
-    if not HAS_TERMIOS or not sys.stdin.isatty():
+    if not HAS_TERMIOS or not is_terminal(sys.stdin):
         yield _no_key
         return
     terminal = sys.stdin.fileno()

@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from unicodedata import combining, east_asian_width
 
+from celery_redlock_beat.cli._streams import is_terminal
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -55,7 +57,7 @@ class Table:
 
 def show(ctx: click.Context, table: Table) -> None:
     """Print a table for whoever looks: a person on a terminal, or a program behind a pipe."""
-    if sys.stdout.isatty() and find_spec("rich") is not None:
+    if is_terminal(sys.stdout) and find_spec("rich") is not None:
         out = console(no_color=ctx.obj.no_color)
         out.print(rich_table(table, out.width))
         return

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from celery_redlock_beat.documents.spans import parse_span
+from celery_redlock_beat.documents.spans import TYPED, parse_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXAMPLE = "2030-01-31T12:00:00Z"
-UNITS = "dhms"
 NEXT = "next"
 
 
@@ -24,6 +24,13 @@ def read_tick(_ctx: click.Context, _param: click.Parameter, value: str | None) -
         text = f"{value!r}: write it with its offset, as {EXAMPLE}, or as {NEXT!r}"
         raise click.BadParameter(text)
     return moment
+
+
+def finite(_ctx: click.Context, _param: click.Parameter, value: float) -> float:
+    """Refuse what is no number to compare with: not a number passes every limit."""
+    if not math.isfinite(value):
+        raise click.BadParameter("write a number")
+    return value
 
 
 def until_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +62,7 @@ def _instant(value: str) -> datetime | None:
 
 
 def _span(value: str) -> timedelta | None:
-    if value[-1:] not in UNITS:
+    if not TYPED.match(value):
         return None
     try:
         return parse_span(value)

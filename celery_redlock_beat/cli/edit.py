@@ -18,6 +18,7 @@ from celery_redlock_beat.cli._definition import definition_options, fields_of
 from celery_redlock_beat.cli._editing import edited
 from celery_redlock_beat.cli._entry import answer
 from celery_redlock_beat.cli._selection import name_argument
+from celery_redlock_beat.cli._streams import is_terminal
 from celery_redlock_beat.control import Origin
 from celery_redlock_beat.errors import NotStored
 
@@ -43,7 +44,7 @@ def edit(ctx: click.Context, /, *, name: str, note: str, as_json: bool, **given:
     """Change a stored entry: what the options say, or in $EDITOR without any.
 
     What was due before the change is not caught up. If somebody else changed it meanwhile, nothing
-    is done, and both are shown.
+    is done, and both are shown; what was typed in an editor is kept in a file.
     """
     control = control_of(ctx)
     changes = fields_of(given)
@@ -62,7 +63,7 @@ def _in_editor(control: Control, name: str, note: str) -> EntryView | None:
     view = control.get(name)
     if view.origin is not Origin.STORED:
         raise NotStored(f"entry {name!r} is defined in code: edit it there")
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         raise WrongUsage("nothing was done: there is no terminal to edit on, so give options")
 
     def take(document: Any) -> EntryView:

@@ -13,6 +13,7 @@ from celery_redlock_beat.cli._command import (
     print_json,
     say,
 )
+from celery_redlock_beat.cli._said import hinted
 from celery_redlock_beat.cli._ticks import document_of, lines_of, ticks_options
 from celery_redlock_beat.diagnostics.schedules import MISSING, Question, explained
 from celery_redlock_beat.errors import ConfigurationError
@@ -64,7 +65,7 @@ def explain(
         default = app_zone(ctx.obj.app) if is_app_given(ctx) else UTC_ZONE
         told = explained(words[0], name, Question(begin, number, zone), default)
     except ConfigurationError as exc:
-        raise click.ClickException(str(exc)) from None
+        raise click.ClickException(hinted(str(exc))) from None
     if as_json:
         print_json(ctx, {**document_of(words[0], told.outlook), "doubts": told.doubts})
     else:

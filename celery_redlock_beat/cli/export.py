@@ -10,7 +10,7 @@ import click
 from celery_redlock_beat.cli._command import RedlockCommand, control_of
 from celery_redlock_beat.cli._selection import Selection, selection_options
 from celery_redlock_beat.cli._words import printable
-from celery_redlock_beat.control import Origin
+from celery_redlock_beat.control import Origin, State
 from celery_redlock_beat.diagnostics.findings import many
 from celery_redlock_beat.documents.files import dump
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Documents = dict[str, dict[str, Any]]
 
+STDOUT = Path("-")
 CLEANUP = "celery.backend_cleanup"
 """Celery adds it by itself, so it cannot be moved out of the code."""
 
@@ -30,7 +31,7 @@ CLEANUP = "celery.backend_cleanup"
         "export --tag billing --format yaml",
         "export --code --format yaml -o entries.yaml",
     ),
-    exits={1: "an entry from code cannot be told as data, or the ledger could not be asked"},
+    exits={1: "an entry cannot be told as data: the others are; or the ledger could not be asked"},
 )
 @selection_options
 @click.option(
@@ -41,7 +42,13 @@ CLEANUP = "celery.backend_cleanup"
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--code", is_flag=True, help="Those from code, instead of the stored ones.")
-@click.option("-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="- is stdout.",
+)
 @click.pass_context
 def export(
     ctx: click.Context,
@@ -55,13 +62,11 @@ def export(
     """Write stored entries as JSON or YAML, to stdout or a FILE: a backup, or one for git.
 
     With --code those from code are written, which is the way to move them into the ledger. What
-    only code can have is told on stderr.
+    only code can have, and what is stored and cannot be read, is left out and told on stderr.
     """
     control = control_of(ctx)
-    if code:
-        documents, problems = _from_code(control, selection)
-    else:
-        documents, problems = control.export(*selection.names, **selection.said), {}
+    output = None if output == STDOUT else output
+    documents, problems = (_from_code if code else _stored)(control, selection)
     chosen = "json" if as_json else kind or kind_of(output)
     text = dump(documents, "yaml" if chosen == "yaml" else "json")
     _write(ctx, text, output)
@@ -70,6 +75,15 @@ def export(
     if output is not None:
         click.echo(f"wrote {many(len(documents), 'entry', 'entries')} to {output}", err=True)
     ctx.exit(int(bool(problems)))
+
+
+def _stored(control: Control, selection: Selection) -> tuple[Documents, dict[str, str]]:
+    """Return the documents of what is stored, and what is wrong with the rest."""
+    documents = control.export(*selection.names, **selection.said)
+    views = control.entries(
+        *selection.names, **selection.said, origin=Origin.STORED, state=State.BAD
+    )
+    return documents, {view.name: view.problem for view in views if view.name not in documents}
 
 
 def _from_code(control: Control, selection: Selection) -> tuple[Documents, dict[str, str]]:
@@ -86,7 +100,7 @@ def _from_code(control: Control, selection: Selection) -> tuple[Documents, dict[
 
 def kind_of(path: Path | None) -> str:
     """Return the kind of a file by the end of its name."""
-    return "yaml" if path is not None and path.suffix in (".yaml", ".yml") else "json"
+    return "yaml" if path is not None and path.suffix.lower() in (".yaml", ".yml") else "json"
 
 
 def _write(ctx: click.Context, text: str, output: Path | None) -> None:

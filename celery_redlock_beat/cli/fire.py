@@ -32,7 +32,10 @@ if TYPE_CHECKING:
         "fire nightly --key deploy-42",
         "fire --tag warm-up --note 'after the deploy'",
     ),
-    exits={1: "one is paused, the broker did not take it, or the ledger could not be asked"},
+    exits={
+        0: "it was sent; what a pattern matched and is paused is told, and left out",
+        1: "one that was named is paused, or nothing was sent, or the ledger could not be asked",
+    },
 )
 @selection_options
 @click.option("--key", help="Send no second message of the same entry and key.")

@@ -17,6 +17,7 @@ from celery_redlock_beat.cli._command import (
 )
 from celery_redlock_beat.cli._probe import Probe, probe
 from celery_redlock_beat.cli._tables import fact_lines
+from celery_redlock_beat.cli._times import finite
 from celery_redlock_beat.cli._words import counts, instant, printable
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     "--max-age",
     metavar="SECONDS",
     type=click.FloatRange(0, min_open=True),
+    callback=finite,
     default=30.0,
     show_default=True,
     help="How old the file may be.",

@@ -19,6 +19,7 @@ from celery_redlock_beat.cli._selection import Selection, selection_options
 from celery_redlock_beat.cli._tables import Table, show
 from celery_redlock_beat.cli._words import NOTHING, about, instant, printable, second
 from celery_redlock_beat.control import as_dict
+from celery_redlock_beat.errors import LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +53,8 @@ def history(
 ) -> None:
     """Show what came about, the newest last: what was sent, skipped, paused, fired, and so on.
 
-    With --follow, --json prints one document per record, each on a line of its own.
+    With --follow, --json prints one document per record, each on a line of its own. A ledger that
+    is away is told on stderr, and asked again.
     """
     control = control_of(ctx)
 
@@ -96,6 +98,7 @@ def _follow(
     *,
     as_json: bool,
 ) -> None:
+    is_away = False
     while True:
         for record in records:
             if as_json:
@@ -104,7 +107,14 @@ def _follow(
                 ctx.obj.echo("  ".join(row(record)).rstrip())
             last = max(last, record.id, key=order_of)
         sleep(PAUSE)
-        records = list(since(last, newest))
+        try:
+            records = list(since(last, newest))
+        except LedgerError as error:
+            if not is_away:
+                click.echo(f"Warning: {error}; it goes on when that is over", err=True)
+            records, is_away = [], True
+        else:
+            is_away = False
 
 
 def since(last: str, newest: Callable[[int], list[HistoryRecord]]) -> Iterator[HistoryRecord]:

@@ -15,6 +15,7 @@ from celery_redlock_beat.cli._command import (
     note_option,
     print_json,
 )
+from celery_redlock_beat.cli._said import hinted
 from celery_redlock_beat.cli._tables import Table, show
 from celery_redlock_beat.cli._words import NOTHING, printable
 from celery_redlock_beat.control import Imported, Origin
@@ -89,10 +90,13 @@ def _read(file: IO[bytes], kind: str | None) -> tuple[Documents, list[Imported]]
     except ConfigurationError as problem:
         raise WrongUsage(f"{file.name}: {problem}") from None
     documents = {name: json.loads(each) for name, each in loaded.documents.items()}
-    return documents, [Imported(name, REFUSED, each) for name, each in loaded.problems.items()]
+    return documents, [
+        Imported(name, REFUSED, hinted(each)) for name, each in loaded.problems.items()
+    ]
 
 
 def _is_yaml(name: str, text: bytes) -> bool:
+    name = name.lower()
     if name.endswith((*YAML, ".json")):
         return name.endswith(YAML)
     return not text.lstrip().startswith(b"{")

@@ -14,6 +14,7 @@ from celery_redlock_beat.cli._command import (
     yes_option,
 )
 from celery_redlock_beat.cli._entry import tell_deeds
+from celery_redlock_beat.cli._fleet import warn_of_other_code
 from celery_redlock_beat.cli._selection import Selection, selection_options
 from celery_redlock_beat.cli._times import until_option
 
@@ -46,10 +47,14 @@ def pause(
 ) -> None:
     """Hold entries back, from code or stored: from then on nothing of them is enqueued.
 
-    What is due meanwhile is counted as skipped (paused). With --all, it asks first.
+    What is due meanwhile is counted as skipped (paused). What is paused already gets the new end
+    and note. With --all, it asks first, and means what is stored and what the code here has now:
+    what is added later runs.
     """
     control = control_of(ctx)
     if selection.all:
         selection.confirm(control, "Pause", yes=yes)
     views = control.pause(*selection.names, **selection.asked, note=note, until=until)
+    if selection.all:
+        warn_of_other_code(ctx, control)
     tell_deeds(ctx, views, "paused", as_json=as_json)

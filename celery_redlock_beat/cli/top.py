@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -20,10 +21,13 @@ from celery_redlock_beat.cli._command import (
 )
 from celery_redlock_beat.cli._keys import keys
 from celery_redlock_beat.cli._picture import ROWS, Picture, head_of, look, tables_of
+from celery_redlock_beat.cli._streams import is_screen
 from celery_redlock_beat.cli._tables import console, plain_lines, rich_table, show
+from celery_redlock_beat.cli._times import finite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import NoReturn
 
 QUIT = "qQ\x04"
 MARGIN = 1
@@ -33,13 +37,18 @@ MARGIN = 1
 @click.command(
     cls=RedlockCommand,
     examples=("top", "top --once", "top --interval 5"),
-    exits={0: "it was ended by q or Ctrl-C, or shown once"},
+    exits={
+        0: "it was ended by q or Ctrl-C, or shown once",
+        1: "shown once, and the ledger could not be asked",
+        143: "it was ended by SIGTERM",
+    },
 )
 @click.option("--once", is_flag=True, help="Show it once, as it is in a pipe.")
 @click.option(
     "--interval",
     metavar="SECONDS",
     type=click.FloatRange(0.2, 3600),
+    callback=finite,
     default=1.0,
     show_default=True,
     help="How often it looks.",
@@ -52,22 +61,41 @@ def top(ctx: click.Context, *, once: bool, interval: float, as_json: bool) -> No
     q or Ctrl-C ends it.
     """
     control = control_of(ctx)
+    if as_json or once or not is_screen():
+        _show_once(ctx, look(control, ROWS), as_json=as_json)
+        return
+    screen = _rich_screen if find_spec("rich") else _plain_screen
+    with suppress(KeyboardInterrupt), _ended_by_term(), keys() as wait, screen(ctx) as draw:
+        key = ""
+        while not key or key not in QUIT:
+            began = monotonic()
+            draw(look(control, shutil.get_terminal_size().lines))
+            key = wait(max(interval, monotonic() - began))  # a large schedule takes its time
+
+
+def _show_once(ctx: click.Context, picture: Picture, *, as_json: bool) -> None:
     if as_json:
-        print_json(ctx, look(control, ROWS))
-    elif once or not sys.stdout.isatty():
-        picture = look(control, ROWS)
+        print_json(ctx, picture)
+    else:
         say(ctx, head_of(picture))
         for table in tables_of(picture):
             ctx.obj.echo()
             show(ctx, table)
-    else:
-        screen = _rich_screen if find_spec("rich") else _plain_screen
-        with suppress(KeyboardInterrupt), keys() as wait, screen(ctx) as draw:
-            key = ""
-            while not key or key not in QUIT:
-                began = monotonic()
-                draw(look(control, shutil.get_terminal_size().lines))
-                key = wait(max(interval, monotonic() - began))  # a large schedule takes its time
+    ctx.exit(1 if picture.health.now is None or picture.problems else 0)
+
+
+@contextmanager
+def _ended_by_term() -> Iterator[None]:
+    """Let SIGTERM end it as other ways do, so that the terminal is as it was."""
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, _frame: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 @contextmanager

@@ -62,6 +62,7 @@ def _made(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> P
         0: "nothing was doubled, early, lost or unexplained",
         1: "something was, or it could not be run",
         130: "it was ended by Ctrl-C",
+        143: "it was ended by SIGTERM",
     },
 )
 @click.option("--url", help="The Redis to run on, as redlock_beat_url has it. Default: the app's.")

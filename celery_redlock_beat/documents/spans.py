@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 from celery_redlock_beat.errors import ConfigurationError
@@ -9,6 +10,8 @@ from celery_redlock_beat.ticks import SECOND
 from celery_redlock_beat.timetables.nicknames import EVERY, spelled_out
 
 MICROSECOND = timedelta(microseconds=1)
+TYPED = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[dhms])+\Z")
+"""A duration as people type it: without what is below a second, a slip of a finger from minutes."""
 _WAY_OUT = "write seconds as a number, or a text such as '90s' or '1h30m'"
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+import redis
 import yaml
 
+from celery_redlock_beat.ledger.redis_scripts import ledger_keys
 from support.operator import Operator, check
 from support.requirements import require
 from support.servers import Server, have_server
@@ -24,6 +28,7 @@ steps.write_text("---\\n".join(script[1:]))
 path = pathlib.Path(sys.argv[1])
 exec(script[0], {{"path": path, "text": path.read_text()}})
 """
+CHANGED = 'path.write_text(text + "description: ours\\n")\n'
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +56,7 @@ def editing(operator, tmp_path):
         script = tmp_path / "editor.py"
         script.write_text(EDITOR.format(steps=str(tmp_path / "steps")))
         (tmp_path / "steps").write_text("---\n".join(map(textwrap.dedent, steps)))
-        return {"EDITOR": f"{sys.executable} {script}"}
+        return {"EDITOR": f"{sys.executable} {script}", "TMPDIR": str(tmp_path)}
 
     return made
 
@@ -154,6 +159,39 @@ def test_what_cannot_be_an_entry_is_refused_with_what_is_wrong(operator, words, 
     done = operator.here("add", "bad", "--task", "proj.bad", *words)
     assert (done.exit_code, done.stdout) == (2, "")
     assert told in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("typed", ["1ms", "30us", "1h5ms", "3weeks"])
+def test_other_units_than_people_mean_are_refused(operator, typed):
+    for words in (["--schedule", typed], ["--schedule", "1h", "--set", f"jitter={typed}"]):
+        done = operator.here("add", "bad", "--task", "proj.bad", *words)
+        assert done.exit_code == 2
+        assert "units d, h, m and s" in done.stderr.replace("units are", "units")
+
+
+def test_policies_are_typed_as_words_and_durations(operator):
+    said = {"enabled": "False", "run_on_start": "YES", "relative": "off", "jitter": "1m30s"}
+    said |= {"phase": "-7m", "misfire_grace_time": "45s", "catch_up_window": "0.5h"}
+    words = [word for key, value in said.items() for word in ("--set", f"{key}={value}")]
+    operator.told("add", "typed", "--task", "proj.typed", "--schedule", "1h", *words)
+    found = definition(operator, "typed")
+    clear(operator)
+    assert {key: found.get(key) for key in said} == {
+        "enabled": False,
+        "run_on_start": True,
+        "relative": None,
+        "jitter": 90,
+        "phase": -420,
+        "misfire_grace_time": 45,
+        "catch_up_window": 1800,
+    }
+
+
+def test_null_takes_out_what_the_task_is_called_with(operator, stored):
+    operator.told("edit", stored, "--args", "[1]")
+    assert definition(operator, stored)["args"] == [1]
+    operator.told("edit", stored, "--args", "null")
+    assert "args" not in definition(operator, stored)
 
 
 def test_a_name_that_is_taken_is_not_added_again(operator, stored):
@@ -276,6 +314,7 @@ def test_an_edit_can_be_given_up(operator, stored, editing):
         terminal.wait_for("Edit it again? [Y/n]")
         terminal.send("n\r")
         assert terminal.end() == 1
+        assert "What you typed is kept in " in terminal.text
     with operator.terminal("edit", stored, env=editing("pass")) as terminal:
         assert terminal.end() == 0
         assert "did not change mine" in terminal.text
@@ -300,6 +339,55 @@ def test_an_edit_is_refused_if_somebody_else_was_quicker_and_both_are_shown(
         assert '"description": "ours"' in told
         assert '"description": "theirs"' in told
     assert definition(operator, stored)["description"] == "theirs"
+
+
+def kept_file(terminal):
+    """Return the file in which a command says that it kept what was typed."""
+    found = re.search(r"What you typed is kept in (\S+\.(?:yaml|json)):", "".join(terminal.lines))
+    assert found, terminal.text
+    return Path(found[1])
+
+
+def test_what_was_typed_is_kept_and_can_be_imported_if_the_entry_is_gone(operator, stored, editing):
+    other = operator.command("remove", stored, "--yes")
+    env = editing(f"import subprocess\nsubprocess.run({other!r}, check=True)\n{CHANGED}")
+    with operator.terminal("edit", stored, env=env, columns=200) as terminal:
+        assert terminal.end() == 1
+        path = kept_file(terminal)
+    operator.told("import", str(path))
+    assert definition(operator, stored)["description"] == "ours"
+
+
+def test_what_was_typed_is_kept_if_the_server_is_away(tmp_path, editing):
+    with Server() as server:
+        operator = Operator(tmp_path, server.url)
+        operator.control.add("mine", task="proj.mine", schedule=3600)
+        operator.control.close()
+        end = f"import redis\nredis.Redis.from_url({server.url!r}).shutdown(nosave=True)\n"
+        with operator.terminal("edit", "mine", env=editing(end + CHANGED), columns=200) as terminal:
+            assert terminal.end(60) == 1
+            path = kept_file(terminal)
+    assert "description: ours" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "is_kept"),
+    [
+        (r"path.write_bytes(b'caf\xe9')", 1, True),
+        ("path.write_text('[')", 1, True),
+        ("path.unlink()", 1, False),
+        (CHANGED + "raise SystemExit(3)", 1, True),
+    ],
+)
+def test_an_editor_may_leave_anything(operator, stored, editing, step, code, is_kept):
+    with operator.terminal("edit", stored, env=editing(step), columns=200) as terminal:
+        terminal.send("n\r")
+        assert terminal.end() == code
+        assert "Traceback" not in terminal.text
+        if is_kept:
+            assert kept_file(terminal).exists()
+        else:
+            assert "the editor has removed the file" in terminal.text
 
 
 def test_removing_asks_on_a_terminal_and_refuses_without_one(operator, stored):
@@ -379,6 +467,31 @@ def test_an_import_tells_of_each_entry_and_changes_only_what_it_may(operator, st
 )
 def test_a_file_that_is_none_is_refused(operator, text, told):
     assert told in operator.refused("import", "-", code=2, stdin=text)
+
+
+def test_what_is_stored_and_unreadable_is_told_by_an_export(operator, stored):
+    with redis.Redis.from_url(operator.app.conf.broker_url) as client:
+        entries = ledger_keys("shop", "")["entries"]
+        client.hset(entries, "odd", "5 {")
+        done = operator.run("export")
+        client.hdel(entries, "odd")
+    assert done.returncode == 1
+    assert list(json.loads(done.stdout)["entries"]) == [stored]
+    assert done.stderr.startswith("left out odd: it is no JSON")
+
+
+def test_a_dash_is_stdout_and_the_end_of_a_name_may_be_large(operator, stored, tmp_path):
+    assert operator.told("export", "-o", "-") == operator.told("export")
+    path = tmp_path / "ENTRIES.YML"
+    operator.run("export", "-o", str(path))
+    assert path.read_text().startswith("format: 1\n")
+    assert "mine  same" in operator.told("import", str(path))
+
+
+def test_a_duration_in_a_file_is_told_how_to_be_written(operator):
+    text = '{"a": {"task": "proj.a", "schedule": "1h"}}'
+    (told,) = operator.json("import", "-", code=1, stdin=text)["entries"]
+    assert told["problem"].endswith("for an interval write '@every 1h', or seconds as a number")
 
 
 def test_a_file_that_cannot_be_opened_or_written_is_told(operator, tmp_path):

@@ -144,6 +144,52 @@ def test_a_ledger_in_memory_is_refused(tmp_path):
         assert "name a Redis" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        r"fire stored-one --key $'k\xe9'",
+        r"pause stored-one --note $'caf\xe9'",
+        r"show $'caf\xe9'",
+        r"add new --task t --schedule 1h --set description=$'caf\xe9'",
+    ],
+)
+def test_what_is_no_utf_8_is_refused_before_anything_is_done(operator, words):
+    done = operator.shell(f"redlock {words}")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"is no text in UTF-8" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("redlock list <&-", 0),
+        ("redlock list >&-", 0),
+        ("redlock top <&- >&-", 0),
+        ("redlock remove stored-one <&-", 2),
+        ("redlock edit stored-one <&-", 2),
+    ],
+)
+def test_streams_may_be_closed(operator, line, code):
+    done = operator.shell(line)
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["list", "list --json", "export", "top --once", "history"])
+def test_an_output_that_is_full_is_told_in_a_line(operator, words):
+    require("/dev/full", Path("/dev/full").exists())
+    done = operator.shell(f"redlock {words} >/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == b"Error: it could not be written: No space left on device\n"
+
+
+def test_a_duration_is_explained_as_no_schedule_with_what_was_meant(operator):
+    done = operator.here("explain", "1h30m")
+    assert done.exit_code == 1
+    assert done.stderr.endswith("; for an interval write '@every 1h30m', or seconds as a number\n")
+
+
 def test_commands_that_need_no_server_have_documents_too(operator):
     told = operator.json("next", "report-*", "-n", "2")
     assert [each["name"] for each in told["entries"]] == ["report-daily", "report-weekly"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -105,6 +107,19 @@ def test_a_file_that_is_too_old_is_that_of_a_node_that_hangs(tmp_path):
     assert probe("--file", written(tmp_path / "health", at=time.time() + 600))[0] == 1
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1"])
+def test_an_age_that_every_file_passes_is_refused(operator, tmp_path, seconds):
+    path = written(tmp_path / "health", at=0)
+    assert operator.here("health", "--file", path, "--max-age", seconds).exit_code == 2
+
+
+def test_a_probe_does_not_wait_for_the_writer_of_a_pipe(operator, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    done = operator.here("health", "--file", str(tmp_path / "pipe"))
+    assert done.exit_code == 1
+    assert "is no regular file" in done.stdout
+
+
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", "\x00", '{"format": 2}'])
 def test_a_file_that_is_none_is_told(operator, tmp_path, text):
     path = tmp_path / "health"
@@ -139,10 +154,11 @@ def test_a_picture_is_printed_once_in_a_pipe(operator):
 
 
 def test_a_picture_of_a_server_that_is_away_says_so(lost):
-    told = lost.told("top", "--once")
-    assert "  not alive  " in told
-    assert "problem: " in told
-    assert lost.json("top")["upcoming"] == []
+    done = lost.run("top", "--once")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "  not alive  " in done.stdout
+    assert "problem: " in done.stdout
+    assert lost.json("top", code=1)["upcoming"] == []
 
 
 @pytest.mark.parametrize(("key", "rich"), [("q", True), ("\x03", True), ("q", False)])
@@ -163,6 +179,21 @@ def test_a_screen_goes_on_until_a_key_ends_it(operator, tmp_path, key, rich):
         assert terminal.end() == 0
         assert "Traceback" not in terminal.text
     operator.control.resume("report-daily")
+
+
+def test_a_terminal_that_cannot_be_drawn_on_gets_one_picture(operator):
+    with operator.terminal("top", term="dumb") as terminal:
+        assert terminal.end() == 0
+        assert "Due next" in terminal.text
+        assert b"\x1b[?1049h" not in terminal.raw
+
+
+def test_a_screen_that_is_terminated_leaves_the_terminal_as_it_was(operator):
+    with operator.terminal("top", "--interval", "0.2") as terminal:
+        terminal.wait_for("Due next")
+        terminal.terminate()
+        assert terminal.end() == 128 + signal.SIGTERM
+        assert terminal.raw.count(b"\x1b[?1049l") == 1
 
 
 def test_a_screen_shows_a_server_that_goes_away_and_comes_back(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -121,6 +122,21 @@ class Operator:
         assert done.stderr.startswith(("Error: ", "Usage: ")), done.stderr
         return done.stderr.strip().splitlines()[-1]
 
-    def terminal(self, *words: str, env: Mapping[str, str] | None = None) -> Terminal:
+    def terminal(
+        self, *words: str, env: Mapping[str, str] | None = None, **options: Any
+    ) -> Terminal:
         """Run a command on a terminal."""
-        return Terminal(self.command(*words), self.directory, {**self.environment, **(env or {})})
+        environment = {**self.environment, **(env or {})}
+        return Terminal(self.command(*words), self.directory, environment, **options)
+
+    def shell(self, line: str) -> subprocess.CompletedProcess[bytes]:
+        """Run what a shell makes of ``redlock …``, with its streams as the line says."""
+        return subprocess.run(
+            ["bash", "-c", f'redlock() {{ {shlex.join(self.command())} "$@"; }}; {line}'],
+            cwd=self.directory,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )

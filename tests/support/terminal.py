@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import TYPE_CHECKING, Self
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 LIMIT = 20.0
 ROWS, COLUMNS = 24, 80
+TERM = "xterm-256color"
 
 
 class Terminal:
@@ -27,6 +29,7 @@ class Terminal:
         env: Mapping[str, str] | None = None,
         rows: int = ROWS,
         columns: int = COLUMNS,
+        term: str = TERM,
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -34,7 +37,7 @@ class Terminal:
             command[0],
             list(command[1:]),
             cwd=str(cwd),
-            env={**(os.environ if env is None else env), "TERM": "xterm-256color"},
+            env={**(os.environ if env is None else env), "TERM": term},
             dimensions=(rows, columns),
             timeout=None,
         )
@@ -53,6 +56,10 @@ class Terminal:
     def send(self, keys: str) -> None:
         """Type."""
         self._child.send(keys)
+
+    def terminate(self) -> None:
+        """Ask the program to end, as an init system does."""
+        self._child.kill(signal.SIGTERM)
 
     def wait_for(self, found: str | Callable[[str], bool], limit: float = LIMIT) -> str:
         """Wait until a text is on the screen, or the screen is as it should be; return it."""

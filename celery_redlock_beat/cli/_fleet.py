@@ -1,0 +1,39 @@
+"""Whether nodes that live have another schedule from code than is loaded here; it reaches none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from celery_redlock_beat.cli._command import app_of
+from celery_redlock_beat.diagnostics.findings import many
+from celery_redlock_beat.diagnostics.schedules.loading import Schedule
+from celery_redlock_beat.heartbeat import fingerprint_of
+
+if TYPE_CHECKING:
+    from celery_redlock_beat.control import Control
+
+
+def warn_of_other_code(ctx: click.Context, control: Control) -> None:
+    """Tell on stderr if there are such nodes: what only their code has is not known here."""
+    theirs = [view.schedule for view in control.nodes() if view.alive and view.schedule]
+    own = own_fingerprint(ctx) if theirs else ""
+    others = [each for each in theirs if each != own]
+    if others:
+        click.echo(
+            f"Warning: {many(len(others), 'live node has', 'live nodes have')} another schedule in "
+            "code than is here: what only they have was not meant; run it with their code",
+            err=True,
+        )
+
+
+def own_fingerprint(ctx: click.Context) -> str:
+    """Return the fingerprint that a node with the code here tells of its schedule."""
+    schedule = Schedule(app_of(ctx))
+    entries = schedule.entries
+    facts = (
+        (name, slot.fingerprint, str(entries[name].task) if name in entries else "")
+        for name, slot in schedule.slots.items()
+    )
+    return fingerprint_of(sorted(facts))
