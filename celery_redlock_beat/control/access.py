@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from celery_redlock_beat.assembly import micros
 from celery_redlock_beat.clock import LedgerClock
+from celery_redlock_beat.control.checks import check_text
 from celery_redlock_beat.errors import ConfigurationError, LedgerRecovering
 from celery_redlock_beat.ledger import MOST_PER_CALL, wire
 from celery_redlock_beat.ledger.redis_scripts import ledger_keys
@@ -44,6 +45,8 @@ class Access:
     """Everything of one app that operators need; connects when it is first asked."""
 
     def __init__(self, app: Celery, who: str | None = None) -> None:
+        if who is not None:
+            check_text("who", who)
         self.app = app
         self.settings = Settings.from_app(app)
         self.server = locate(app, self.settings)
@@ -160,4 +163,5 @@ def _who() -> str:
         user = getpass.getuser()
     except (OSError, KeyError):  # a user without a name, as in containers
         user = str(os.getuid()) if hasattr(os, "getuid") else "unknown"
-    return f"{user}@{socket.gethostname()}"
+    # Either may have odd bytes, from the environment.
+    return f"{user}@{socket.gethostname()}".encode(errors="replace").decode()

@@ -9,8 +9,8 @@ from celery_redlock_beat.control.editing import Edits
 from celery_redlock_beat.control.firing import Gun, Order
 from celery_redlock_beat.control.holding import Holding
 from celery_redlock_beat.control.selection import Selection
+from celery_redlock_beat.control.views import Resumed
 from celery_redlock_beat.errors import ControlError, EntryError, EntryPaused
-from celery_redlock_beat.ticks import shown
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -35,7 +35,8 @@ class Control(Edits):
 
     Besides what they name, all raise ``LedgerUnavailable``; ``LedgerRecovering`` where nodes have
     to tell what they remember, and that took longer than 15 seconds; ``NoSuchEntry``;
-    ``NothingSelected``; and ``ConfigurationError`` where beat itself would not start, or the ledger
+    ``NothingSelected``; ``ControlError`` for a note, a key or a ``who`` that cannot be written as
+    UTF-8; and ``ConfigurationError`` where beat itself would not start, or the ledger
     is ``memory://``.
     """
 
@@ -63,7 +64,7 @@ class Control(Edits):
         When it has returned, nothing of them is enqueued. What is paused already is paused anew.
 
         Raises:
-            ControlError: The instant is over, or has no offset from UTC.
+            ControlError: The end is over, too far away, or has no offset from UTC.
         """
         found = self._find(Selection(names, tag, task, all))
         self._holding.pause(found, note, until)
@@ -77,10 +78,11 @@ class Control(Edits):
         all: bool = False,  # noqa: A002 - as operators say it
         catch_up: bool = False,
         note: str = "",
-    ) -> list[EntryView]:
+    ) -> Resumed:
         """End pauses; return how the entries are, also those that were not paused.
 
-        Also of entries that are neither stored nor in the code here any more.
+        The ``names`` of the answer are those whose pauses this ended. One that is neither stored
+        nor in the code here any more is told as a bad one.
 
         What was due meanwhile is skipped, or, with ``catch_up``, caught up as the entry's policy
         says.
@@ -89,9 +91,8 @@ class Control(Edits):
             EntryError: A timetable failed, so that nobody can count what was due.
         """
         found = self._find(Selection(names, tag, task, all), also_gone=True)
-        for name in self._holding.resume(found, note, catch_up=catch_up):
-            raise ControlError(f"entry {shown(name)!r} changes all the time: try again")
-        return self._again(found)
+        ended = self._holding.resume(found, note, catch_up=catch_up)
+        return Resumed(self._again(found, also_gone=True), ended)
 
     def fire(
         self,
@@ -112,10 +113,12 @@ class Control(Edits):
         Raises:
             EntryPaused: It is paused or disabled; ``force`` overrules that.
             EntryError: It is a bad one.
-            ControlError: There is a key, and the entry's options fix its task id.
+            ControlError: The key is empty, or the entry's options fix its task id.
             DeliveryError: The broker did not take the message.
         """
-        order, found = Order(key, force, note), self._find(Selection(names, tag, task, all))
+        order = Order(key, force, note)
+        order.check()
+        found = self._find(Selection(names, tag, task, all))
         fired: list[Fired] = []
         for each in [each for each in found if self._can_fire(each, order)]:
             try:

@@ -59,7 +59,7 @@ class Describer:
             revision=look.revision if known.origin is Origin.STORED else 0,
             next=_moment(following),
             last=self._result(known, look.last) if look.last else None,
-            paused=_paused(look.pause) if look.pause else None,
+            paused=_paused(pause) if (pause := pause_of(look)) else None,
             runs=look.record.runs if look.record else 0,
             unwanted=tuple(moment(at) for at in sorted(look.unwanted)),
             open=tuple(moment(each.tick.at) for each in look.open),
@@ -106,11 +106,16 @@ def state_of(known: Known, look: Look) -> State:
     """Return what an entry does."""
     if known.slot is None:
         return State.BAD
-    if look.pause:
+    if pause_of(look):
         return State.PAUSED
     if not known.slot.policy.enabled:
         return State.DISABLED
     return State.FINISHED if is_finished(known.slot, look) else State.ACTIVE
+
+
+def pause_of(look: Look) -> Pause | None:
+    """Return what holds an entry back: not a pause that is over, which a node ends in a while."""
+    return None if look.pause is None or look.pause.is_over(look.now) else look.pause
 
 
 def is_finished(slot: Slot, look: Look) -> bool:

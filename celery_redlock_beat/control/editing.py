@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from celery_redlock_beat.control.checks import check_keys
 from celery_redlock_beat.control.importing import Importing
 from celery_redlock_beat.control.reading import Questions
-from celery_redlock_beat.control.selection import Selection
+from celery_redlock_beat.control.selection import Selection, gone
 from celery_redlock_beat.control.storing import Storing, changeable
 from celery_redlock_beat.errors import ControlError
 
@@ -50,6 +51,7 @@ class Edits(Questions):
         """
         call = {"args": args, "kwargs": kwargs, "options": options, "relative": relative}
         fields = {"task": task, "schedule": schedule, **call, **policies}
+        check_keys(name, fields)
         said = {key: value for key, value in fields.items() if value is not None}
         self._storing.add(name, said, note)
         return self.get(name)
@@ -149,8 +151,10 @@ class Edits(Questions):
         selection.check()
         return self._finder.find(selection, also_gone=also_gone)
 
-    def _again(self, found: list[Found]) -> list[EntryView]:
-        names = [each.name for each in found]
-        by_name = dict(zip(names, self._access.looks(names), strict=True))
-        told = ((self._catalogue.of(look), look) for look in by_name.values())
+    def _again(self, found: list[Found], *, also_gone: bool = False) -> list[EntryView]:
+        looks = self._access.looks([each.name for each in found])
+        told = (
+            (self._catalogue.of(look) or (gone(look) if also_gone else None), look)
+            for look in looks
+        )
         return [self._describer.view(known, look) for known, look in told if known]

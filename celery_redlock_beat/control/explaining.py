@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from celery_redlock_beat.control.describing import next_after
+from celery_redlock_beat.control.describing import next_after, pause_of
 from celery_redlock_beat.control.reasons import ENDINGS, reason_in_words
 from celery_redlock_beat.diagnostics.findings import instant, span
 from celery_redlock_beat.ticks import SECOND, Micros, Reason
@@ -37,8 +37,8 @@ class Because:
 class Case:
     """What is asked, and all there is to say to it.
 
-    ``known`` is ``None`` for an entry that is gone. ``begins`` is the instant of the oldest record;
-    ``nodes`` how many live.
+    ``known`` is ``None`` for an entry that is gone, and ``newest`` the newest record of it then.
+    ``begins`` is the instant of the oldest record; ``nodes`` how many live.
     """
 
     at: Micros
@@ -48,6 +48,7 @@ class Case:
     begins: Micros | None
     nodes: int
     records: bool = True
+    newest: HistoryRow | None = None
 
     @property
     def slot(self) -> Slot | None:
@@ -162,7 +163,7 @@ def _is_not_recorded(case: Case) -> Because | None:
     if record and case.at <= record.mark:
         return Because("not_recorded", _unrecorded(case, record.since))
     if case.known is None:
-        return Because("not_recorded", f"there is no such entry, and {_unrecorded(case, 0)}")
+        return Because(*_gone(case))
     return None
 
 
@@ -173,6 +174,9 @@ def _is_held_back(case: Case) -> Because | None:
     if look.pause and (look.pause.until is None or case.at <= look.pause.until):
         who = f" by {look.pause.who}" if look.pause.who else ""
         note = f" ({look.pause.note})" if look.pause.note else ""
+        if pause_of(look) is None:  # its time is over, and a node ends it with the next tick
+            held = f"it was due while the entry was paused{who}{note}"
+            return Because("paused", f"{held}: it is counted as skipped with the next tick")
         return Because("paused", f"the entry is paused{who}{note}: resume it")
     return None
 
@@ -214,6 +218,18 @@ def _unrecorded(case: Case, since: Micros) -> str:
     if case.at < case.begins:
         return f"what became of it is no longer recorded: the history begins {instant(case.begins)}"
     return "nothing is recorded of it"
+
+
+def _gone(case: Case) -> tuple[str, str, HistoryRow | None]:
+    newest = case.newest
+    if newest is None:
+        return "not_recorded", f"there is no such entry, and {_unrecorded(case, 0)}", None
+    gone = f"the entry is gone; its newest record: {newest.outcome} {instant(newest.at)}"
+    if newest.outcome == "removed":
+        gone = f"the entry was removed by {newest.node} {instant(newest.at)}"
+    if case.at > newest.at and newest.outcome == "removed":
+        return "not_a_tick", f"{gone}, and nothing of it is due since", newest
+    return "not_recorded", f"nothing is recorded of a tick at that instant; {gone}", newest
 
 
 def _open(opened: OpenTick, now: Micros) -> str:

@@ -8,6 +8,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
+from celery_redlock_beat.control.checks import check_text
+from celery_redlock_beat.control.describing import pause_of
 from celery_redlock_beat.control.views import Fired
 from celery_redlock_beat.copies import shallow_copy
 from celery_redlock_beat.delivery import Delivered
@@ -57,6 +59,21 @@ class Order:
     force: bool
     note: str
 
+    def check(self) -> None:
+        """Refuse one that cannot be kept.
+
+        Raises:
+            ControlError: Its key or its note is no text that can be, or the key is empty.
+        """
+        check_text("note", self.note)
+        if self.key is not None:
+            check_text("key", self.key)
+        if self.key == "":
+            raise ControlError(
+                "key is empty: give one that names what is wanted, such as 'release-42', or none "
+                "to send a message each time"
+            )
+
 
 class Gun:
     """Send messages; one delivery serves all of them."""
@@ -79,8 +96,10 @@ class Gun:
         known = found.known
         if known.entry is None or known.slot is None:
             raise EntryError(found.name, known.problem)
-        if not order.force and (found.look.pause or not known.slot.policy.enabled):
-            raise _held_back(found.name, "paused" if found.look.pause else "disabled")
+        if not order.force and pause_of(found.look):
+            raise _held_back(found.name, "paused")
+        if not order.force and not known.slot.policy.enabled:
+            raise _held_back(found.name, "disabled")
         if order.key is not None and _fixed_id(known.entry):
             raise ControlError(
                 f"entry {shown(found.name)!r}: its options fix the 'task_id', so that a key "

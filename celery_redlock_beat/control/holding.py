@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from celery_redlock_beat.control.checks import check_text, end_of, instant_of
 from celery_redlock_beat.control.describing import next_after
 from celery_redlock_beat.errors import ControlError, EntryError, TickRefused
 from celery_redlock_beat.ledger.steering import Resumption, Skipping, Steered
 from celery_redlock_beat.remainder import remainder
-from celery_redlock_beat.ticks import Reason, Tick, shown, to_datetime, to_micros
+from celery_redlock_beat.ticks import Reason, Tick, shown, to_datetime
 from celery_redlock_beat.timetables import Opaque
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime, timedelta
 
     from celery_redlock_beat.control.access import Access
     from celery_redlock_beat.control.known import Catalogue
@@ -41,20 +42,25 @@ class Holding:
         Raises:
             ControlError: That instant cannot be.
         """
+        check_text("note", note)
         names = [each.name for each in found]
-        ends = None if until is None else self._ends(until)
+        ends = None if until is None else end_of(until, self._access.now())
         steering, who = self._access.steering, self._access.who
         self._access.patiently(lambda: steering.pause(names, note, who, ends))
 
-    def resume(self, found: Sequence[Found], note: str, *, catch_up: bool) -> list[str]:
-        """Let entries go on; return those that changed so fast that it was given up.
+    def resume(self, found: Sequence[Found], note: str, *, catch_up: bool) -> set[str]:
+        """Let entries go on; return the names of those whose pauses were ended by this.
 
         Raises:
             EntryError: A timetable failed, so that nobody can count what was due.
+            ControlError: One changed so fast that it was given up.
         """
+        check_text("note", note)
         resuming = _Resuming(self._access, self._catalogue, note, catch_up=catch_up)
         names = [each.name for each in found if each.look.pause]
-        return self._access.carry_out(names, resuming.prepare, resuming.ask)
+        for name in self._access.carry_out(names, resuming.prepare, resuming.ask):
+            raise ControlError(f"entry {shown(name)!r} changes all the time: try again")
+        return resuming.ended
 
     def skip(self, found: Found, tick: datetime, note: str) -> None:
         """Have one tick skipped when it is claimed.
@@ -62,7 +68,8 @@ class Holding:
         Raises:
             TickRefused: It is none, or it is too late.
         """
-        at, name = instant_of(tick), found.name
+        check_text("note", note)
+        at, name = instant_of(tick, "the tick"), found.name
         _check_tick(found, at)
         if at in found.look.unwanted:
             return
@@ -71,20 +78,8 @@ class Holding:
         if answer is not Skipping.DONE:
             raise TickRefused(
                 f"entry {shown(name)!r}: {to_datetime(at).isoformat()} cannot be skipped: "
-                f"{REFUSALS[answer]}"
+                f"{_refusal(answer, found.look, at)}"
             )
-
-    def _ends(self, until: datetime | timedelta) -> Micros:
-        now = self._access.now()
-        if isinstance(until, timedelta):
-            until = to_datetime(now) + until
-        ends = instant_of(until)
-        if ends <= now:
-            raise ControlError(
-                f"until {to_datetime(ends).isoformat()} is over: the ledger's time is "
-                f"{to_datetime(now).isoformat()}; give a later instant"
-            )
-        return ends
 
 
 class _Resuming:
@@ -96,6 +91,7 @@ class _Resuming:
         self._note = note
         self._catch_up = catch_up
         self._unknown: set[str] = set()
+        self.ended: set[str] = set()
 
     def prepare(self, look: Look) -> Iterator[Resumption]:
         """Yield what is asked for an entry that is paused."""
@@ -110,8 +106,9 @@ class _Resuming:
         yield Resumption(look.entry, revision, self._remainder(look), self._note)
 
     def ask(self, rows: list[Resumption]) -> list[Steered]:
-        """Ask, and note the pauses that the ledger has no revision of."""
+        """Ask, and note what was ended, and the pauses that the ledger has no revision of."""
         answers = self._access.steering.resume(rows)
+        self.ended |= {each.entry for each in answers if each.done}
         self._unknown |= {each.entry for each in answers if not each.done and not each.revision}
         return answers
 
@@ -130,18 +127,11 @@ class _Resuming:
             ) from exc
 
 
-def instant_of(given: datetime) -> Micros:
-    """Return a datetime in microseconds.
-
-    Raises:
-        ControlError: It does not say which offset from UTC it has.
-    """
-    if given.utcoffset() is None:
-        raise ControlError(
-            f"{given.isoformat()} has no offset from UTC: give an aware datetime, as in "
-            "datetime(2030, 1, 31, 12, tzinfo=UTC)"
-        )
-    return to_micros(given)
+def _refusal(answer: Skipping, look: Look, at: Micros) -> str:
+    if answer is Skipping.SETTLED and look.record and at <= look.record.since:
+        since = to_datetime(look.record.since).isoformat()
+        return f"it was due before the entry, or its present schedule, was known: {since}"
+    return REFUSALS[answer]
 
 
 def _check_tick(found: Found, at: Micros) -> None:

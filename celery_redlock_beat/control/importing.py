@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from celery_redlock_beat.control.checks import check_text
 from celery_redlock_beat.control.known import data_of, is_stored
 from celery_redlock_beat.control.storing import fields_in
 from celery_redlock_beat.control.views import Imported
@@ -31,6 +32,7 @@ class Importing:
         self, given: Mapping[str, Mapping[str, Any] | str], note: str, *, replace: bool
     ) -> list[Imported]:
         """Store many documents, in their order; what cannot be stored does not stop the others."""
+        check_text("note", note)
         self._catalogue.follow()
         done: dict[str, Imported] = {}
         good: dict[str, tuple[str, Known]] = {}

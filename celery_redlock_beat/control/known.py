@@ -14,7 +14,7 @@ from celery_redlock_beat.documents import entries as documents
 from celery_redlock_beat.errors import EntryError
 from celery_redlock_beat.roster import slot_of
 from celery_redlock_beat.stored import IN_CODE
-from celery_redlock_beat.timetables import Opaque, timetable_for
+from celery_redlock_beat.timetables import Opaque, app_zone, timetable_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +94,9 @@ class Catalogue:
         with self._lock:
             if self._scheduler is None:
                 with heard():
-                    self._scheduler = scheduler_of(self._app)
+                    scheduler = scheduler_of(self._app)
+                app_zone(self._app)  # without it, each entry would seem to be a bad one
+                self._scheduler = scheduler
                 self._take_code(self._scheduler)
             return self._scheduler
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from celery_redlock_beat.control import explaining, fleet
 from celery_redlock_beat.control.access import Access, moment
+from celery_redlock_beat.control.checks import choice_of, instant_of
 from celery_redlock_beat.control.condition import health_of
 from celery_redlock_beat.control.describing import Describer
-from celery_redlock_beat.control.holding import instant_of
 from celery_redlock_beat.control.known import Catalogue, data_of, is_stored
 from celery_redlock_beat.control.records import Records
 from celery_redlock_beat.control.selection import Finder, Selection
 from celery_redlock_beat.control.upcoming import to_come
-from celery_redlock_beat.control.views import Origin, Why
+from celery_redlock_beat.control.views import Origin, State, Why
 from celery_redlock_beat.documents import entries as documents
 from celery_redlock_beat.errors import EntryError
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         Health,
         HistoryRecord,
         NodeView,
-        State,
         Upcoming,
     )
 
@@ -75,12 +74,13 @@ class Questions:
 
         Raises:
             NoSuchEntry: One of the names matches none, or nothing matches all that was said.
+            ControlError: There is no such state or origin.
         """
+        whence = choice_of(Origin, "origin", origin)
+        wanted = choice_of(State, "state", state)
         found = self._finder.find(Selection(names, tag, task, everything=True))
-        if origin is not None:
-            found = [each for each in found if each.known.origin == Origin(origin)]
-        views = self._views(found)
-        return views if state is None else [view for view in views if view.state == state]
+        views = self._views([each for each in found if whence in {None, each.known.origin}])
+        return [view for view in views if wanted in {None, view.state}]
 
     def get(self, name: str) -> EntryView:
         """Return the entry of this name.
@@ -107,7 +107,7 @@ class Questions:
             NoSuchEntry: As ``entries``.
         """
         found = self._finder.find(Selection(names, tag, task, everything=True))
-        return to_come(found, number, None if begin is None else instant_of(begin))
+        return to_come(found, number, None if begin is None else instant_of(begin, "begin"))
 
     def history(
         self, *names: str, number: int = 20, tag: str | None = None, task: str | None = None
@@ -130,12 +130,14 @@ class Questions:
         tick = instant_of(at)
         (look,) = self._access.looks([name])
         known = self._catalogue.of(look)
-        if known is None and not self.history(name, number=1):
+        newest = self._records.newest_of(name) if known is None else None
+        if known is None and newest is None:
             raise self._finder.no_such(name)
         case = explaining.Case(
             at=tick,
             look=look,
             known=known,
+            newest=newest,
             row=explaining.searched(self._access.history(), name, tick),
             begins=self._access.history_begins(),
             nodes=sum(node.alive for node in self.nodes()),

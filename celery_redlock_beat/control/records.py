@@ -46,6 +46,10 @@ class Records:
                 self._finder.find(type(selection)((name,)))  # or else it says what may be meant
         return self.told(rows)
 
+    def newest_of(self, name: str) -> HistoryRow | None:
+        """Return the newest record of an entry of exactly this name, if there is one."""
+        return next((row for row in self._access.history() if row.entry == name), None)
+
     def told(self, rows: list[HistoryRow]) -> list[HistoryRecord]:
         """Return rows as operators are told them."""
         names = [name for name in dict.fromkeys(row.entry for row in rows) if is_storable(name)]

@@ -80,6 +80,11 @@ class Found:
         return self.known.name
 
 
+def gone(look: Look) -> Known:
+    """Return an entry that is gone, of which only a pause is left."""
+    return Known(look.entry, Origin.CODE, problem=GONE)
+
+
 class Finder:
     """Find entries; each method may raise ``LedgerUnavailable``.
 
@@ -159,6 +164,6 @@ class Finder:
         for look in self._access.looks(wanted):
             known = self._catalogue.of(look)
             if known is None and also_gone and look.pause:
-                known = Known(look.entry, Origin.CODE, problem=GONE)
+                known = gone(look)
             if known:
                 yield Found(known, look, by_name)

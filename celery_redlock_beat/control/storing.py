@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from celery_redlock_beat.claims import registration_of
+from celery_redlock_beat.control.checks import check_keys, check_text
 from celery_redlock_beat.control.known import data_of, is_stored
 from celery_redlock_beat.control.views import Origin
 from celery_redlock_beat.documents import entries as documents
@@ -51,6 +52,7 @@ class Storing:
             EntryExists: There is one of this name.
             EntryError: It could not be sent, or not as it is meant.
         """
+        check_text("note", note)
         self._catalogue.follow()
         text, made = self.written(name, fields)
 
@@ -80,6 +82,8 @@ class Storing:
             EntryChanged: It has another revision than that.
             EntryError: It could not be sent so, or not as it is meant.
         """
+        for name in names:
+            check_keys(name, changes)
 
         def fields_of(look: Look) -> Mapping[str, Any]:
             fields = documents.read(look.entry, look.document)
@@ -102,6 +106,7 @@ class Storing:
             NotStored: It is defined in code, or all that were found are.
             EntryChanged: It has another revision than that.
         """
+        check_text("note", note)
         names = [each.name for each in stored_ones(found)]
         removed: list[str] = []
 
@@ -125,6 +130,8 @@ class Storing:
         revision: int | None,
         note: str,
     ) -> None:
+        check_text("note", note)
+
         def prepare(look: Look) -> Iterator[Definition]:
             if look.entry in self._catalogue.code():
                 raise _in_code(look.entry)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class Origin(StrEnum):
@@ -87,6 +87,14 @@ class EntryView:
     unwanted: Sequence[datetime] = ()
     open: Sequence[datetime] = ()
     problem: str = ""
+
+
+class Resumed(list[EntryView]):
+    """How entries are after a resume; ``names`` are those whose pauses it ended, sorted."""
+
+    def __init__(self, views: Iterable[EntryView], names: Iterable[str]) -> None:
+        super().__init__(views)
+        self.names: Sequence[str] = tuple(sorted(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +209,9 @@ class Health:
     """Whether the fleet does its work. ``problems`` make it not ready, ``warnings`` do not.
 
     ``ready``: a live node sends what is due. ``alive``: the ledger answers, and a node lives.
-    ``entries`` counts what is ``stored``, what is ``paused``, and, if a node lives that tells it,
-    the good ones from ``code``. ``totals`` counts outcomes since the ledger began.
+    ``entries`` counts what is ``stored``, what is ``paused`` (also where the time of a pause is
+    over, until a node ends it), and, if a node lives that tells it, the good ones from ``code``.
+    ``totals`` counts outcomes since the ledger began.
     """
 
     alive: bool

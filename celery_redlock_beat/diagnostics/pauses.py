@@ -73,10 +73,16 @@ def of_nobody(contents: Contents, marks: Marks) -> Iterator[Finding]:
             contents.full("paused"),
             f"{many(len(found), 'pause is', 'pauses are')} of a name that no node has: an entry "
             "that gets this name is held back from its start",
-            f"unless the entry comes back, delete the field: HDEL {contents.full('paused')} NAME",
+            f"unless the entry comes back, end it: {_way_out(found, contents)}",
             tuple(map(name_of, found[:MOST_EXAMPLES])),
             len(found),
         )
+
+
+def _way_out(names: list[bytes], contents: Contents) -> str:
+    odd = any(name != name.decode(errors="ignore").encode() for name in names)
+    by_hand = f"; where the name is no UTF-8: HDEL {contents.full('paused')} NAME"
+    return f"celery redlock resume NAME{by_hand if odd else ''}"
 
 
 def over(contents: Contents) -> dict[bytes, Micros]:

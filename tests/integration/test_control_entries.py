@@ -113,6 +113,13 @@ class TestAdding:
             with pytest.raises(ConfigurationError, match=r"memory://.*name a Redis"):
                 ask()
 
+    def test_where_the_app_has_no_time_zone_it_is_told_and_no_entry_is_bad(self, case):
+        case.app.conf.timezone = "Mars/X"
+        with Control(case.app) as control:
+            for ask in (control.entries, lambda: control.add("x", **HOURLY)):
+                with pytest.raises(ConfigurationError, match="timezone = 'Mars/X' names no time"):
+                    ask()
+
     def test_a_new_ledger_is_begun_first(self, shared_redis):
         with Control(app_on(shared_redis.url, shared_redis.url)) as control:
             assert control.add("report", **HOURLY).revision > 0
@@ -181,6 +188,25 @@ class TestChanging:
             control.replace("report", {"task": "t", "schedule": 3, "nam": 1})
         with pytest.raises(NoSuchEntry, match="there is no stored entry 'other': add it"):
             control.replace("other", {"task": "t", "schedule": 3})
+
+    def test_what_no_entry_has_cannot_be_taken_out_either(self, case, control):
+        control.add("report", **HOURLY)
+        for key in ("nope", "app", "last_run_at"):
+            with pytest.raises(EntryError, match=f"unknown key '{key}'"):
+                control.update("report", **{key: None})
+        with pytest.raises(EntryError, match="did you mean 'jitter'"):
+            control.update("report", jiter=None)
+        with pytest.raises(EntryError, match="unknown key 'nope'"):
+            control.add("other", **HOURLY, nope=None)
+        assert case.actions() == ["added"]
+
+    @pytest.mark.parametrize(
+        "said", [{"args": ["\udce9"]}, {"tags": ["\udce9"]}, {"task": "\udce9"}]
+    )
+    def test_what_is_no_utf_8_is_not_stored(self, case, control, said):
+        with pytest.raises(EntryError):
+            control.add("odd", **{**HOURLY, **said})
+        assert case.actions() == []
 
     def test_code_is_edited_in_code(self, control):
         for deed in (
@@ -324,6 +350,19 @@ class TestSelecting:
     )
     def test_names_patterns_tags_and_tasks_narrow(self, control, names, narrowed, meant):
         assert [view.name for view in control.entries(*names, **narrowed)] == meant
+
+    @pytest.mark.parametrize(
+        ("narrowed", "told"),
+        [
+            ({"state": "bogus"}, "state = 'bogus' is none; there are active, paused, disabled"),
+            ({"state": "pausd"}, "did you mean 'paused'"),
+            ({"origin": "bogus"}, "origin = 'bogus' is none; there are code, stored"),
+            ({"origin": 5}, "origin = 5 is none"),
+        ],
+    )
+    def test_a_state_and_an_origin_that_there_are_not_are_refused(self, control, narrowed, told):
+        with pytest.raises(ControlError, match=told):
+            control.entries(**narrowed)
 
     def test_what_is_meant_must_be_said(self, control):
         for deed in (control.pause, control.remove, control.fire, control.resume, control.enable):

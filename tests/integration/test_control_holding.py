@@ -93,10 +93,7 @@ class TestPausing:
         assert held == ["paused", "paused", "", ""]
         noon = last_due(case.place.now())
         case.set_mark("report", noon - 180 * MINUTE)
-        text = case.client.hget(case.keys["paused"], "report").decode()
-        revision, _, kept = text.split(" ", 2)
-        over = f"{revision} {noon - 90 * MINUTE} {kept}"
-        case.client.hset(case.keys["paused"], "report", over)
+        set_end(case, "report", noon - 90 * MINUTE)
         control.resume("report")
         assert case.place.totals() == {"skipped:paused": 1}
 
@@ -106,6 +103,11 @@ class TestPausing:
             (timedelta(seconds=-1), "is over"),
             (datetime(2020, 1, 1, tzinfo=UTC), "is over"),
             (datetime(2040, 1, 1), "has no offset from UTC"),
+            (timedelta.max, "is later than 2255"),
+            (datetime.max.replace(tzinfo=UTC), "is later than 2255"),
+            (datetime.min.replace(tzinfo=UTC), "is over"),
+            ("2h", "neither an aware datetime nor a timedelta"),
+            (5, "neither an aware datetime nor a timedelta"),
         ],
     )
     def test_its_end_must_be_ahead_and_clear(self, control, until, told):
@@ -114,9 +116,30 @@ class TestPausing:
         assert control.get("report").paused is None
 
     def test_what_is_not_paused_is_resumed_without_a_word(self, case, control):
-        (view,) = control.resume("report")
-        assert view.state is State.ACTIVE
+        control.pause("pulse")
+        answer = control.resume("pulse", "report")
+        assert [view.state for view in answer] == [State.ACTIVE] * 2
+        assert answer.names == ("pulse",)
         assert case.actions("report") == ["added"]
+
+    def test_one_that_is_over_holds_nothing_back_also_before_a_node_ended_it(self, case, control):
+        control.pause("report", until=timedelta(hours=2))
+        set_end(case, "report", case.place.now() - MINUTE)
+        view = control.get("report")
+        assert (view.state, view.paused) == (State.ACTIVE, None)
+        assert view.next == control.upcoming(1, "report")[0].tick
+        assert control.entries(state="paused") == []
+        assert [each.entry for each in control.fire("report")] == ["report"]
+        assert control.resume("report").names == ("report",)
+
+    def test_of_what_was_due_before_it_was_over_why_says_that_it_is_skipped(self, case, control):
+        noon = last_due(case.place.now())
+        case.set_mark("report", noon - 60 * MINUTE)
+        control.pause("report", until=timedelta(hours=2))
+        set_end(case, "report", noon + SECOND)
+        told = control.why("report", to_datetime(noon))
+        assert told.answer == "paused"
+        assert "it is counted as skipped with the next tick" in told.text
 
     def test_a_pause_that_was_written_by_hand_can_be_ended(self, case, control):
         case.client.hset(case.keys["paused"], "report", "7 by hand")
@@ -143,7 +166,12 @@ class TestPausing:
         assert control.health().entries["paused"] == 1
         with pytest.raises(NoSuchEntry):
             control.get("old")
-        assert control.resume("o*") == []
+        answer = control.resume("o*")
+        assert answer.names == ("old",)
+        assert [(view.name, view.state, view.paused) for view in answer] == [
+            ("old", State.BAD, None)
+        ]
+        assert "neither stored nor in the code" in answer[0].problem
         assert case.actions("old") == ["resumed", "paused"]
         assert control.health().entries["paused"] == 0
 
@@ -210,6 +238,13 @@ class TestSkipping:
             control.skip("pulse", control.upcoming(1, "pulse")[0].tick)
         with pytest.raises(ControlError, match="no offset"):
             control.skip("report", datetime(2040, 1, 1))
+        with pytest.raises(ControlError, match="the tick must be an aware datetime"):
+            control.skip("report", "noon")
+
+    def test_one_before_the_entry_was_known_was_neither_sent_nor_skipped(self, case, control):
+        noon = last_due(case.place.now())
+        with pytest.raises(TickRefused, match="due before the entry, or its present schedule"):
+            control.skip("report", to_datetime(noon - 24 * 60 * MINUTE))
 
 
 class TestFiring:
@@ -242,6 +277,11 @@ class TestFiring:
         assert second.task_id == first.task_id
         assert third.task_id != first.task_id
         assert len(_sent(case)) == 2
+
+    def test_an_empty_key_is_refused(self, case, control):
+        with pytest.raises(ControlError, match="key is empty: give one that names what"):
+            control.fire("pulse", key="")
+        assert _sent(case) == []
 
     def test_without_a_key_each_sends(self, case, control):
         assert control.fire("pulse")[0].task_id != control.fire("pulse")[0].task_id
@@ -348,6 +388,39 @@ class TestFiringThroughAnotherBroker:
             case.close()
 
 
+@pytest.mark.parametrize("text", ["caf\udce9", b"note", None])
+def test_what_is_no_text_that_can_be_kept_is_refused_and_nothing_is_done(case, control, text):
+    tick = control.upcoming(1, "report")[0].tick
+    for deed in (
+        lambda: control.pause("report", note=text),
+        lambda: control.resume("report", note=text),
+        lambda: control.skip("report", tick, note=text),
+        lambda: control.fire("report", note=text),
+        lambda: control.add("other", **HOURLY, note=text),
+        lambda: control.update("report", max_runs=3, note=text),
+        lambda: control.replace("report", control.get("report").definition, note=text),
+        lambda: control.disable("report", note=text),
+        lambda: control.import_({"other": control.get("report").definition}, note=text),
+        lambda: control.remove("report", note=text),
+    ):
+        with pytest.raises(ControlError, match="note"):
+            deed()
+    assert case.actions() == ["added"]
+
+
+def test_nor_is_a_key_or_who_it_is(case, control):
+    with pytest.raises(ControlError, match=r"key = 'k\\udce9' cannot be written as UTF-8"):
+        control.fire("report", key="k\udce9")
+    with pytest.raises(ControlError, match=r"who = .* cannot be written as UTF-8"):
+        Control(case.app, who="andr\udce9")
+
+
+def test_a_user_with_odd_bytes_is_somebody_too(case, monkeypatch):
+    monkeypatch.setattr("getpass.getuser", lambda: "andr\udce9")
+    with Control(case.app) as control:
+        assert control.pause("report")[0].paused.who.startswith("andr?@")
+
+
 def test_while_nodes_tell_what_they_remember_a_deed_waits(case, control):
     case.place.restart()
     assert control.pause("report")[0].state is State.PAUSED
@@ -369,6 +442,12 @@ def test_to_make_one_touches_no_network():
     dead = f"redis://127.0.0.1:{free_port()}/0"
     app = Celery("shop", broker=dead, set_as_current=False)
     Control(app).close()
+
+
+def set_end(case, name, ends):
+    """Set the end of a pause, as if it had been said so when it began."""
+    revision, _, kept = case.client.hget(case.keys["paused"], name).decode().split(" ", 2)
+    case.client.hset(case.keys["paused"], name, f"{revision} {ends} {kept}")
 
 
 def _sent(case):

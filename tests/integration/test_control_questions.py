@@ -193,6 +193,18 @@ class TestWhy:
         case.control.pause("report")
         assert "the history begins" in why(control, due - HOUR).text
 
+    def test_one_of_an_entry_that_was_removed_says_so(self, case, control):
+        control.remove("report")
+        told = control.why("report", datetime.now(UTC) + timedelta(hours=1))
+        assert told.answer == "not_a_tick"
+        assert "the entry was removed by anna@here" in told.text
+        assert told.record.action == "removed"
+        told = control.why("report", datetime.now(UTC) - timedelta(days=1))
+        assert told.answer == "not_recorded"
+        assert "the entry was removed by anna@here" in told.text
+        with pytest.raises(NoSuchEntry):
+            control.why("rep*", datetime.now(UTC))
+
     def test_of_a_bad_entry_and_of_none(self, case, control):
         case.app.conf.beat_schedule = {"bad": {"task": "x", "schedule": "nonsense"}}
         assert "no node can send it" in control.why("bad", datetime.now(UTC)).text

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from celery_redlock_beat import Control
 from celery_redlock_beat.diagnostics import Severity, examine
 from celery_redlock_beat.ledger.steering import Removal, Resumption
 from celery_redlock_beat.ticks import SECOND, to_datetime
@@ -212,8 +213,13 @@ def test_a_pause_of_an_entry_that_nobody_has_is_told(patient):
     finding = only(patient)
     assert named(finding) == (HINT, "pause-without-entry", patient.keys["paused"])
     assert finding.examples == ("unheard of",)
-    assert finding.advice.endswith(f"HDEL {patient.keys['paused']} NAME")
-    patient.client.hdel(patient.keys["paused"], "unheard of")
+    assert finding.advice.endswith("celery redlock resume NAME")
+    with Control(patient.app) as control:
+        assert control.resume("unheard of").names == ("unheard of",)
+    patient.client.hset(patient.keys["paused"], b"caf\xe9", "1 0 {}")
+    patient.node.changes(0)
+    assert only(patient).advice.endswith(f"HDEL {patient.keys['paused']} NAME")
+    patient.client.hdel(patient.keys["paused"], b"caf\xe9")
     patient.node.changes(0)
     assert examine(patient.app).findings == []
 
