@@ -112,6 +112,14 @@ class Access:
                     raise
                 time.sleep(max(min(wait, LOOK_EVERY), LOOK_EVERY / 10))
 
+    def await_whole(self) -> None:
+        """Wait while nodes tell what they remember: until then, what is stored may not be there.
+
+        Raises:
+            LedgerRecovering: It took longer than 15 seconds.
+        """
+        self.patiently(lambda: self.steering.skip(()))
+
     def carry_out(
         self,
         names: Sequence[str],

@@ -134,6 +134,7 @@ class Control(Edits):
             TickRefused: The entry has no such tick, or it is being sent, or settled.
             ControlError: The instant has no offset from UTC.
         """
+        self._access.await_whole()
         self._holding.skip(self._finder.get(name), tick, note)
         return self.get(name)
 

@@ -69,6 +69,7 @@ class Edits(Questions):
             EntryChanged: It has another revision.
             EntryError: It could not be sent so, or not as it is meant.
         """
+        self._access.await_whole()
         self._finder.get(name)
         self._storing.change([name], changes, revision, note)
         return self.get(name)
@@ -149,6 +150,7 @@ class Edits(Questions):
 
     def _find(self, selection: Selection, *, also_gone: bool = False) -> list[Found]:
         selection.check()
+        self._access.await_whole()
         return self._finder.find(selection, also_gone=also_gone)
 
     def _again(self, found: list[Found], *, also_gone: bool = False) -> list[EntryView]:

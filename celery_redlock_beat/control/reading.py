@@ -168,6 +168,7 @@ class Questions:
         Raises:
             NoSuchEntry: As ``entries``.
         """
+        self._access.await_whole()
         found = self._finder.find(Selection(names, tag, task, everything=True))
         told = {each.name: data_of(each.look.document) for each in found if is_stored(each.look)}
         return {name: document for name, document in told.items() if document}

@@ -76,18 +76,19 @@ def heartbeats_ahead(contents: Contents) -> Iterator[Finding]:
 def missing(contents: Contents, marks: Marks) -> set[bytes]:
     """Return the entries that no living node has, as far as that can be known.
 
-    One that was never seen may have come after we looked, unless it has been known for longer.
+    One that was never seen may have come after we looked, unless it has been known for longer. What
+    is stored is there until it is removed: nodes do not say that they have it.
     """
     if not living(contents) or "recovering" in marks.meta or "present" not in contents.zsets:
         return set()
     if "present" in contents.partial:
         return set()
-    seen = contents.zset("present")
+    seen, stored = contents.zset("present"), contents.hash("entries")
     newest = min(max(contents.zset("nodes").values()), contents.now)
     return {
         entry
         for entry, record in marks.entries.items()
-        if newest - seen.get(entry, min(record.since, newest)) > MAY_MISS
+        if entry not in stored and newest - seen.get(entry, min(record.since, newest)) > MAY_MISS
     }
 
 

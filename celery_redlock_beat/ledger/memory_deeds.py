@@ -71,6 +71,8 @@ def store(call: Call, definition: Definition) -> Steered:
     if record is None:
         make_known(call, known)
     elif is_new or record.fingerprint != known.fingerprint:
+        if is_new:
+            record.runs = 0  # what an old copy knows of a removed one of its name
         if remainder:
             _finish(call, entry, record, remainder, skipped(Reason.BEFORE_REGISTRATION))
         make_known_anew(record, known.fingerprint, call.now)
@@ -152,7 +154,12 @@ def skip(call: Call, tick: Tick, note: str) -> Skipping:
     if tick.at <= record.mark:
         return Skipping.SETTLED
     known = server.unwanted.get(tick.entry, ())
-    ahead = [each for each in known if each > record.mark and each != tick.at]
+    # What is open is not settled: who takes it over must skip it, too.
+    ahead = [
+        each
+        for each in known
+        if each != tick.at and (each > record.mark or Tick(tick.entry, each) in server.open)
+    ]
     server.unwanted[tick.entry] = [*ahead, tick.at]
     call.note_deed(tick.entry, "to_be_skipped", note, Remainder(record.mark, tick.at))
     return Skipping.DONE

@@ -188,7 +188,8 @@ class Push:
     def _raise(self, entry: str, mark: Micros, since: Micros, fingerprint: str, runs: int) -> Mark:
         record, known = self.server.marks.setdefault(entry, Mark()), self.server.vouched.get(entry)
         # A copy that has the mark has its runs, and knows what was skipped since.
-        if mark > (known.before if known else record.mark):
+        had = min(known.before, record.mark) if known else record.mark  # or has lost since
+        if mark > had:
             record.runs = max(record.runs, runs)
         record.mark, record.since = max(record.mark, mark), max(record.since, since)
         record.fingerprint = record.fingerprint or fingerprint

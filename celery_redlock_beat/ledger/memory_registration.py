@@ -28,7 +28,7 @@ def register(call: Call, asked: Registration) -> Record | None:
         record = make_known(call, asked)
     elif (
         asked.again
-        or server.was_missing(entry, MAY_MISS)
+        or (asked.revision is None and server.was_missing(entry, MAY_MISS))
         or record.fingerprint not in (asked.fingerprint, "")
     ):
         # A copy may lack the change of a stored one, and have its timetable of before.

@@ -25,6 +25,7 @@ from ledger.places import (
     join,
     push,
     register,
+    stored,
 )
 
 
@@ -277,3 +278,13 @@ class TestAStoredEntryWhoseChangeACopyLacks:
         a.restore([Change(Kind.ENTRY, "tidy", stored_at, b"%d {}" % stored_at)])
         (record,) = a.register([Registration("tidy", "daily", revision=stored_at)])
         assert record.mark == record.since >= before
+
+
+def test_a_stored_entry_does_not_go_missing_however_long_nobody_registers_it(ledgers, a):
+    op = ledgers.operator()
+    revision = stored(op)
+    before = ledgers.record("tidy")
+    ledgers.set_present("tidy", ledgers.now() - MAY_MISS - MINUTE)
+    a.claim([])  # it lives
+    (record,) = a.register([Registration("tidy", before.fingerprint, revision=revision)])
+    assert record == before

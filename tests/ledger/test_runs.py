@@ -263,6 +263,15 @@ class TestAfterALossOfData:
             ledgers.pass_time(HOLD_DOWN)
             push(patient[0])
 
+    def test_they_come_back_though_two_keys_go_one_after_the_other(self, ledgers, patient):
+        node, memory = patient[0], Memory("tidy", ledgers.now(), runs=3)
+        push(node, [memory])
+        ledgers.lose_open()
+        push(node, [memory])
+        ledgers.lose_marks()
+        push(node, [memory])
+        assert ledgers.record("tidy").runs == 3
+
     def test_a_copy_that_has_the_mark_keeps_its_own(self, ledgers, a, b):
         # The tick was skipped after another node was told that it is open.
         (tick,) = due_ticks(ledgers, a)

@@ -57,7 +57,7 @@ def test_what_lies_behind_the_mark_is_swept(ledgers, a, op):
     first, second, third = due_ticks(ledgers, a, count=3)
     assert skip(op, first, second, third) == [DONE] * 3
     assert unwanted(op) == [first.at, second.at, third.at]
-    grant(a, second)
+    a.settle([Settlement(grant(a, second), SENT)])
     later = Tick("tidy", ledgers.now() + MINUTE)
     assert skip(op, later) == [DONE]
     assert unwanted(op) == [third.at, later.at]
@@ -78,3 +78,13 @@ def test_a_tick_is_not_taken_for_one_that_begins_with_its_digits(ledgers, a, op)
     assert not grant(a, tick).unwanted
     assert not claim(a, Tick("tidy", 8_999_999_999_999_998), due_at=0).grant.unwanted
     assert claim(a, longer, due_at=0).grant.unwanted
+
+
+def test_one_that_is_being_sent_stays_so_when_another_is_to_be_skipped(ledgers, b, op):
+    brief = ledgers.node(lease=1)
+    first, second = due_ticks(ledgers, brief, count=2)
+    skip(op, first)
+    grant(brief, first)
+    ledgers.pass_time(1)
+    assert skip(op, second) == [DONE]
+    assert grant(b, first).unwanted

@@ -231,3 +231,11 @@ class TestAStaleNode:
         assert a.register([stale, fresh]) == [None, known]
         assert a.register([Registration("other", "daily", revision=5)]) == [None]
         assert ledgers.record("other") is None
+
+
+def test_an_entry_that_is_new_has_not_run_whatever_an_old_copy_knows_of_its_name(ledgers, a, op):
+    (tick,) = due_ticks(ledgers, a)
+    grant(a, tick)
+    assert ledgers.record("tidy").runs == 1
+    stored(op)
+    assert ledgers.record("tidy").runs == 0

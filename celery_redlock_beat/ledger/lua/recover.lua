@@ -135,7 +135,9 @@ local function raise_mark(entry, mark, since, fingerprint, runs)
   if record.unreadable then return nil end
   local before, known = record.mark, vouched_for(entry)
   -- A copy that has the mark has its runs, and knows what was skipped since.
-  if mark > (known and known.before or before) then record.runs = math.max(record.runs, runs) end
+  -- Unless it has lost that since.
+  local had = math.min(known and known.before or before, before)
+  if mark > had then record.runs = math.max(record.runs, runs) end
   record.mark, record.since = math.max(record.mark, mark), math.max(record.since, since)
   if record.fingerprint == '' then record.fingerprint = fingerprint end
   write_record(entry, record)

@@ -11,7 +11,8 @@
 -- Other fingerprint     since = now, the mark stays: a changed timetable catches up nothing
 -- again                 the same, for an entry that was removed or disabled meanwhile
 -- missing               the same: nodes lived, and none of them had it (a deploy brings it back);
---                       while no node lives, nothing goes missing
+--                       while no node lives, nothing goes missing; nor does what is stored, which
+--                       is there until it is removed
 
 local present, may_miss = KEYS[13], tonumber(ARGV[5])
 local refused = refusal() or foreign(present, 'zset') or foreign(nodes, 'zset')
@@ -32,7 +33,7 @@ local function register(entry, fingerprint, again, run_on_start, once, revision)
     make_known(entry, fingerprint, run_on_start, once)
   elseif record.unreadable then
     -- It stays as it is: the claim says so.
-  elseif again == '1' or was_missing(entry)
+  elseif again == '1' or (revision == '' and was_missing(entry))
       or (record.fingerprint ~= fingerprint and record.fingerprint ~= '') then
     -- A stored one was changed at its revision: a copy may lack that, and have its timetable of before.
     make_known_anew(entry, record, fingerprint, math.min(now, tonumber(revision) or now))

@@ -10,10 +10,12 @@
 local refused = refusal_of_operator()
 if refused then return refused end
 
-local function others_ahead(ticks, mark, asked)
+-- What is open is not settled: who takes it over must skip it, too.
+local function others_ahead(entry, mark, asked)
   local ahead = {}
-  for tick in string.gmatch(ticks, '%d+') do
-    if tonumber(tick) > mark and tick ~= asked then ahead[#ahead + 1] = tick end
+  for tick in string.gmatch(redis.call('HGET', marks, 's:' .. entry) or '', '%d+') do
+    local is_ahead = tonumber(tick) > mark or redis.call('ZSCORE', open, tick .. ':' .. entry)
+    if is_ahead and tick ~= asked then ahead[#ahead + 1] = tick end
   end
   return ahead
 end
@@ -23,7 +25,7 @@ local function skip(entry, tick, detail)
   if not record or record.unreadable then return 'MISSING' end
   if redis.call('ZSCORE', open, tick .. ':' .. entry) then return 'OPEN' end
   if tonumber(tick) <= record.mark then return 'SETTLED' end
-  local ahead = others_ahead(redis.call('HGET', marks, 's:' .. entry) or '', record.mark, tick)
+  local ahead = others_ahead(entry, record.mark, tick)
   ahead[#ahead + 1] = tick
   redis.call('HSET', marks, 's:' .. entry, ' ' .. table.concat(ahead, ' ') .. ' ')
   note_deed(entry, 'to_be_skipped', detail, {mark = record.mark, upto = tonumber(tick), passed = {}})

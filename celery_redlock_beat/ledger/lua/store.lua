@@ -23,6 +23,7 @@ local function register(entry, fingerprint, run_on_start, once, is_new, remainde
   if not record then
     make_known(entry, fingerprint, run_on_start, once)
   elseif not record.unreadable and (is_new or record.fingerprint ~= fingerprint) then
+    if is_new then record.runs = 0 end  -- what an old copy knows of a removed one of its name
     if remainder then finish(entry, record, remainder, 'skipped:before_registration', keep) end
     make_known_anew(entry, record, fingerprint, now)
   end
