@@ -16,7 +16,7 @@ from celery_redlock_beat.ledger.redis import RedisLedger
 from celery_redlock_beat.node import Node
 from celery_redlock_beat.store.client import locate
 from celery_redlock_beat.store.eviction import eviction_warning
-from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.ticks import SECOND, listed
 from celery_redlock_beat.timetables import app_zone
 
 if TYPE_CHECKING:
@@ -108,11 +108,8 @@ def _delivery(
 
 
 def _report_fault(names: list[str], exc: Exception) -> None:
-    shown = ", ".join(map(repr, names[:MOST_NAMES]))
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    logger.error(
-        "%s%s: the schedule failed, it is tried again in a minute", shown, more, exc_info=exc
-    )
+    told = listed([*map(repr, names)], MOST_NAMES)
+    logger.error("%s: the schedule failed, it is tried again in a minute", told, exc_info=exc)
 
 
 def _warn_of_eviction(server: Server) -> None:

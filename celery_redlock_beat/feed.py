@@ -90,10 +90,9 @@ class Feed:
         """Yield what a copy up to this revision lacks, ascending, in parts for one call each."""
         part: list[Change] = []
         size = 0
-        known = [*self._there.values(), *self._gone.values()]
-        for change in sorted(known, key=lambda each: each.revision):
-            if change.revision <= revision:
-                continue
+        known = (*self._there.values(), *self._gone.values())
+        later = [change for change in known if change.revision > revision]
+        for change in sorted(later, key=lambda each: each.revision):
             part.append(change)
             size += len(change.text or b"")
             if size > MOST_BYTES or len(part) >= MOST_PUSHED:

@@ -33,7 +33,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.ticks import SECOND, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -205,9 +205,7 @@ def _release() -> str:
 def _left_out(names: list[str], number: int) -> str:
     if not names:
         return ""
-    named = ", ".join(map(repr, names[:MOST_NAMES_IN_WORDS]))
-    more = number - MOST_NAMES_IN_WORDS
-    return f"left out as bad: {named}" + (f" and {more} more" if more > 0 else "")
+    return f"left out as bad: {listed([*map(repr, names)], MOST_NAMES_IN_WORDS, number)}"
 
 
 def _fitting(record: dict[str, Any]) -> str:

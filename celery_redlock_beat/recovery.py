@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from celery_redlock_beat.claims import Claims
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.hand import Hand
-    from celery_redlock_beat.ledger import Ledger, Recovery
+    from celery_redlock_beat.ledger import Ledger
+    from celery_redlock_beat.ledger.testimony import Recovery
     from celery_redlock_beat.ticks import Micros, Tick
     from celery_redlock_beat.witness import Witness
 

@@ -82,6 +82,12 @@ class Roster:
         """Return the place in the queue of every entry that is good, also of a disabled one."""
         return [known.slot for known in self._known.values() if known.slot]
 
+    def facts(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, fingerprint, and task of every entry that is good, as nodes tell of them."""
+        for slot in self.slots():
+            entry = self.entry_of(slot.name)
+            yield slot.name, slot.fingerprint, str(entry.task) if entry else ""
+
     def compare(self, schedule: Mapping[str, RedlockEntry]) -> None:
         """Take in what changed since the last time: all of it when told so, else a slice."""
         if self.must_compare_all or len(schedule) != len(self._known):

@@ -28,7 +28,7 @@ from celery_redlock_beat.ticks import SECOND, SENT
 from celery_redlock_beat.vitals import Vitals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from celery import Celery
     from celery.beat import ScheduleEntry
@@ -76,7 +76,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self._definitions = Definitions(self._make, self.roster.fault)
         self._configured = ConfiguredEntries(app, self._definitions, self.roster)
         self._follows_conf = False
-        self.vitals = Vitals(self.settings, self._facts_of_entries, self._bad_names)
+        self.vitals = Vitals(self.settings, self.roster.facts, self._bad_names)
         self.roster.changed = self.vitals.changed
         self._tell = Group(OutcomeLog(), Receivers(), self.vitals.observe)
         self._complaints = Complaints()
@@ -224,13 +224,8 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self.vitals.forget(change.name)
         self.stored.take(change)
 
-    def _facts_of_entries(self) -> Iterator[tuple[str, str, str]]:
-        for slot in self.roster.slots():
-            entry = self.roster.entry_of(slot.name)
-            yield slot.name, slot.fingerprint, str(entry.task) if entry else ""
-
-    def _bad_names(self) -> list[str]:
-        return sorted(map(str, {**self.roster.faults, **self.stored.roster.faults}))
+    def _bad_names(self) -> set[str]:
+        return {*self.roster.faults, *self.stored.roster.faults}
 
     def _put(self, slot: Slot) -> None:
         if self.node:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
-from uuid import NAMESPACE_URL, UUID, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 Micros = int
 
@@ -42,6 +42,13 @@ def shown(name: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
+def listed(names: Sequence[str], most: int, number: int | None = None) -> str:
+    """Return the first of names, and how many more there are, of all or of so many."""
+    more = (len(names) if number is None else number) - min(len(names), most)
+    first = ", ".join(names[:most])
+    return f"{first} and {more:,} more" if more > 0 else first
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Tick:
     """One scheduled instant of one entry: what is claimed, named, logged and sent once."""
@@ -59,12 +66,12 @@ class Tick:
 
     def task_id(self, namespace: str) -> str:
         """Return the id that every attempt to send this tick carries."""
-        root = uuid5(NAMESPACE_URL, f"celery-redlock-beat:{namespace}")
-        return str(_tick_uuid(root, self))
+        return id_in(namespace, f"{self.at}:{self.entry}")
 
 
-def _tick_uuid(root: UUID, tick: Tick) -> UUID:
-    return uuid5(root, f"{tick.at}:{tick.entry}")
+def id_in(namespace: str, what: str) -> str:
+    """Return the task id that stands for something in a namespace, the same in every process."""
+    return str(uuid5(uuid5(NAMESPACE_URL, f"celery-redlock-beat:{namespace}"), what))
 
 
 class Reason(StrEnum):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from celery_redlock_beat.clock import wall_micros
 from celery_redlock_beat.health_file import HealthFile
 from celery_redlock_beat.heartbeat import About, Heartbeat
-from celery_redlock_beat.ticks import SECOND, SENT, Micros, Reason, shown
+from celery_redlock_beat.ticks import SECOND, SENT, Micros, Reason, listed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -114,10 +114,8 @@ class Vitals:
             return ""
         long_ago = self._node.dispatcher.clock.monotonic() - LOOKED_BACK
         self._failing = {name: at for name, at in self._failing.items() if at > long_ago}
-        names = sorted(map(shown, self._failing))
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        listed = ", ".join(map(repr, names[:MOST_NAMED]))
-        return f"cannot be sent: {listed}{more}; see the log" if names else ""
+        names = [repr(shown(name)) for name in sorted(self._failing)]
+        return f"cannot be sent: {listed(names, MOST_NAMED)}; see the log" if names else ""
 
     def _offset(self) -> Micros | None:
         clock = self._node.dispatcher.clock if self._node else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from celery_redlock_beat.ledger import Memory, Settlement, Testimony, Verdict
+from celery_redlock_beat.ledger import Settlement, Verdict
+from celery_redlock_beat.ledger.testimony import Memory, Testimony
 from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import click
 from celery_redlock_beat.cli._command import app_of
 from celery_redlock_beat.diagnostics.findings import many
 from celery_redlock_beat.diagnostics.schedules.loading import Schedule
-from celery_redlock_beat.heartbeat import fingerprint_of
 
 if TYPE_CHECKING:
     from celery_redlock_beat.control import Control
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 def warn_of_other_code(ctx: click.Context, control: Control) -> None:
     """Tell on stderr if there are such nodes: what only their code has is not known here."""
     theirs = [view.schedule for view in control.nodes() if view.alive and view.schedule]
-    own = own_fingerprint(ctx) if theirs else ""
+    own = Schedule(app_of(ctx)).fingerprint if theirs else ""
     others = [each for each in theirs if each != own]
     if others:
         click.echo(
@@ -26,14 +25,3 @@ def warn_of_other_code(ctx: click.Context, control: Control) -> None:
             "code than is here: what only they have was not meant; run it with their code",
             err=True,
         )
-
-
-def own_fingerprint(ctx: click.Context) -> str:
-    """Return the fingerprint that a node with the code here tells of its schedule."""
-    schedule = Schedule(app_of(ctx))
-    entries = schedule.entries
-    facts = (
-        (name, slot.fingerprint, str(entries[name].task) if name in entries else "")
-        for name, slot in schedule.slots.items()
-    )
-    return fingerprint_of(sorted(facts))

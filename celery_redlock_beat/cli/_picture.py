@@ -11,7 +11,9 @@ from celery_redlock_beat.cli._tables import Table
 from celery_redlock_beat.cli.health import verdict
 from celery_redlock_beat.cli.nodes import state_of
 from celery_redlock_beat.control import State
+from celery_redlock_beat.control.reasons import OUTCOMES
 from celery_redlock_beat.errors import LedgerError
+from celery_redlock_beat.observers.facts import LATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,13 +26,13 @@ if TYPE_CHECKING:
         NodeView,
     )
 
-LATE = timedelta(seconds=10)
+OVERDUE = timedelta(microseconds=LATE)
 ROWS = 10
 """Of each table, where no screen limits them."""
 AROUND = 3
 """Lines of a table beside its rows: title, header, and the gap."""
 NODE = ("node", "state", "heartbeat", "late", "remarks")
-SHOWN = (*words.OUTCOMES, "fired")
+SHOWN = (*OUTCOMES, "fired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def look(control: Control, rows: int) -> Picture:
             health,
             _next_of(views)[:rows],
             [each for each in control.history(number=3 * rows) if each.action in SHOWN][:rows],
-            [view for view in views if any(now - each > LATE for each in view.open)],
+            [view for view in views if any(now - each > OVERDUE for each in view.open)],
             control.nodes(),
             [view for view in views if view.state is State.PAUSED],
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from celery_redlock_beat.diagnostics.findings import many, span
 from celery_redlock_beat.ticks import SECOND
+from celery_redlock_beat.ticks import listed as first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from celery_redlock_beat.control import EntryView, HistoryRecord, Paused, Result, Upcoming
 
 MOST_LISTED = 10
-OUTCOMES = ("sent", "skipped", "in_doubt", "unreadable")
 """What can become of a tick, as records have it."""
 NOTHING = "-"
 
@@ -61,9 +61,8 @@ def moment(told: datetime, now: datetime) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Return how many entries there are, and the first of their names."""
-    shown = ", ".join(printable(name) for name in names[:MOST_LISTED])
-    more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
-    return f"{many(len(names), 'entry', 'entries')} ({shown}{more})"
+    told = first_of([*map(printable, names)], MOST_LISTED)
+    return f"{many(len(names), 'entry', 'entries')} ({told})"
 
 
 def paused(pause: Paused) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from celery_redlock_beat.cli._command import RedlockCommand, app_of, json_option, print_json
+from celery_redlock_beat.control.access import whoever
 from celery_redlock_beat.diagnostics.findings import instant, many, name_of, raw_text, span
 from celery_redlock_beat.diagnostics.parsing import read_mark
 from celery_redlock_beat.diagnostics.repairs import Refusal, Repair, Repairs
-from celery_redlock_beat.errors import ConfigurationError, LedgerError, LedgerRecovering
 from celery_redlock_beat.ticks import SECOND, to_micros
 
 if TYPE_CHECKING:
@@ -68,19 +65,11 @@ def repair(ctx: click.Context, /, *, show_log: bool, as_json: bool, **options: A
     A mark that is ahead of the server's clock holds its entry back until then. What was done, by
     whom and why is kept. Nodes that run follow within a second.
     """
-    try:
-        repairs = Repairs(app_of(ctx))
-        if show_log:
-            _show_log(ctx, repairs, as_json=as_json)
-        else:
-            _repair(ctx, repairs, as_json=as_json, **options)
-    except LedgerRecovering:
-        raise click.ClickException(
-            "the server may have lost data, and nodes must first tell it what they remember: "
-            "nothing was changed. Try again in some seconds; start a node if none runs"
-        ) from None
-    except (ConfigurationError, LedgerError) as exc:
-        raise click.ClickException(str(exc)) from None
+    repairs = Repairs(app_of(ctx))
+    if show_log:
+        _show_log(ctx, repairs, as_json=as_json)
+    else:
+        _repair(ctx, repairs, as_json=as_json, **options)
 
 
 def _repair(
@@ -105,7 +94,7 @@ def _repair(
         if not yes:
             question = f"Set {many(len(planned), 'mark', 'marks')}?"
             click.confirm(question, abort=True, err=as_json)
-        done = repairs.carry_out(planned, _who(), why)
+        done = repairs.carry_out(planned, whoever(), why)
     if as_json:
         print_json(ctx, {"planned": [*map(_planned, planned)], "done": [*map(_record, done)]})
         return
@@ -185,11 +174,3 @@ def _record(record: AuditRecord) -> dict[str, Any]:
         "who": record.who,
         "why": record.why,
     }
-
-
-def _who() -> str:
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"

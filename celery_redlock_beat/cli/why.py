@@ -17,7 +17,8 @@ from celery_redlock_beat.cli._command import (
 from celery_redlock_beat.cli._selection import name_argument
 from celery_redlock_beat.cli._tables import fact_lines
 from celery_redlock_beat.cli._times import read_tick
-from celery_redlock_beat.cli._words import OUTCOMES, about, instant, moment, printable
+from celery_redlock_beat.cli._words import about, instant, moment, printable
+from celery_redlock_beat.control.reasons import OUTCOMES
 from celery_redlock_beat.errors import NoSuchEntry
 
 if TYPE_CHECKING:

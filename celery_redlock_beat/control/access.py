@@ -50,7 +50,7 @@ class Access:
         self.app = app
         self.settings = Settings.from_app(app)
         self.server = locate(app, self.settings)
-        self.who = who or _who()
+        self.who = who or whoever()
         self.names = ledger_keys(self.settings.namespace, self.server.prefix)
         self._clients: list[Any] = []
 
@@ -166,7 +166,8 @@ def moment(micros: Micros) -> datetime:
     return to_datetime(min(max(micros, 0), LATEST))
 
 
-def _who() -> str:
+def whoever() -> str:
+    """Return who runs this process, and where, as a text that can be kept."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # a user without a name, as in containers

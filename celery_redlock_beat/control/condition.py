@@ -15,7 +15,7 @@ from celery_redlock_beat.control.access import moment
 from celery_redlock_beat.control.views import Health
 from celery_redlock_beat.diagnostics.findings import instant, many, span
 from celery_redlock_beat.errors import LedgerUnavailable
-from celery_redlock_beat.ticks import SECOND, Micros, shown
+from celery_redlock_beat.ticks import SECOND, Micros, listed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -171,7 +171,4 @@ def _counted(alive: Sequence[Heartbeat], numbers: Numbers) -> dict[str, int]:
 
 
 def _named(names: Collection[str], number: int | None = None) -> str:
-    """Return the first of names, and how many more there are, of all or of so many."""
-    first = ", ".join(repr(shown(name)) for name in sorted(names)[:MOST_NAMED])
-    more = (len(names) if number is None else number) - min(len(names), MOST_NAMED)
-    return f"{first} and {more:,} more" if more > 0 else first
+    return listed([repr(shown(name)) for name in sorted(names)], MOST_NAMED, number)

@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING
 from celery_redlock_beat.control.describing import next_after, pause_of
 from celery_redlock_beat.control.reasons import ENDINGS, reason_in_words
 from celery_redlock_beat.diagnostics.findings import instant, span
-from celery_redlock_beat.ticks import SECOND, Micros, Reason
+from celery_redlock_beat.observers.facts import LATE
+from celery_redlock_beat.ticks import Micros, Reason
 from celery_redlock_beat.timetables import Opaque
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from celery_redlock_beat.control.known import Known
     from celery_redlock_beat.lateness import Slot
     from celery_redlock_beat.ledger.steering import Look, OpenTick
     from celery_redlock_beat.store.history import HistoryRow
-
-LATE: Micros = 10 * SECOND
-"""How late a tick may be sent and still count as in time."""
-CLOCK_SET_BACK: Micros = 3600 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +58,6 @@ class Case:
         if self.slot is None or isinstance(self.slot.timetable, Opaque):
             return None
         return next_after(self.slot, self.at - 1) == self.at
-
-
-def concerns(row: HistoryRow, entry: str, at: Micros) -> bool:
-    """Answer whether a record tells what became of a tick: its own, or one that passed it over."""
-    if row.entry != entry or row.outcome == "to_be_skipped":
-        return False
-    is_outcome = row.outcome.partition(":")[0] in {"sent", "skipped", "in_doubt", "unreadable"}
-    if is_outcome and row.tick == at:
-        return True
-    last = row.tick if row.outcome in ENDINGS else row.tick - 1
-    return bool(row.passed) and row.previous < at <= last
-
-
-def searched(rows: Iterator[HistoryRow], entry: str, at: Micros) -> HistoryRow | None:
-    """Return the newest record that concerns a tick; what was written before it cannot."""
-    for row in rows:
-        if row.at < at - CLOCK_SET_BACK:
-            return None
-        if concerns(row, entry, at):
-            return row
-    return None
 
 
 def because(case: Case) -> Because:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
-from uuid import NAMESPACE_URL, uuid4, uuid5
+from uuid import uuid4
 
 from celery_redlock_beat.control.checks import check_text
 from celery_redlock_beat.control.describing import pause_of
@@ -26,7 +26,7 @@ from celery_redlock_beat.errors import (
 )
 from celery_redlock_beat.ledger import Closing, Grant
 from celery_redlock_beat.ledger.steering import Firing, Shot, Step
-from celery_redlock_beat.ticks import Tick, shown
+from celery_redlock_beat.ticks import Tick, id_in, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,9 +132,8 @@ class Gun:
             self._delivery.close()
 
     def _shot(self, found: Found, order: Order) -> Shot:
-        namespace = uuid5(NAMESPACE_URL, f"celery-redlock-beat:{self._access.settings.namespace}")
         key = uuid4().hex if order.key is None else order.key
-        task_id = str(uuid5(namespace, f"fire:{found.name}:{key}"))
+        task_id = id_in(self._access.settings.namespace, f"fire:{found.name}:{key}")
         told = {"note": order.note, "task_id": _fixed_id(found.known.entry) or task_id}
         note = json.dumps(told, ensure_ascii=False)
         return Shot(found.name, task_id, force=order.force, note=note)

@@ -10,7 +10,7 @@ from celery_redlock_beat.control.checks import choice_of, instant_of
 from celery_redlock_beat.control.condition import health_of
 from celery_redlock_beat.control.describing import Describer
 from celery_redlock_beat.control.known import Catalogue, data_of, is_stored
-from celery_redlock_beat.control.records import Records
+from celery_redlock_beat.control.records import Records, searched
 from celery_redlock_beat.control.selection import Finder, Selection
 from celery_redlock_beat.control.upcoming import to_come
 from celery_redlock_beat.control.views import Origin, State, Why
@@ -138,7 +138,7 @@ class Questions:
             look=look,
             known=known,
             newest=newest,
-            row=explaining.searched(self._access.history(), name, tick),
+            row=searched(self._access.history(), name, tick),
             begins=self._access.history_begins(),
             nodes=sum(node.alive for node in self.nodes()),
             records=bool(self._access.settings.history),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from celery_redlock_beat.ticks import Reason
 
+OUTCOMES = ("sent", "skipped", "in_doubt", "unreadable")
+"""What can become of a tick, in one word; all else in the history is what operators did."""
 ENDINGS = {
     "resumed": Reason.PAUSED,
     "removed": Reason.REMOVED,

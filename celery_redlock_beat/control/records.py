@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from celery_redlock_beat.control.access import moment
 from celery_redlock_beat.control.known import data_of
+from celery_redlock_beat.control.reasons import ENDINGS, OUTCOMES
 from celery_redlock_beat.control.views import HistoryRecord
 from celery_redlock_beat.delivery.headers import task_id_of
 from celery_redlock_beat.entry_checks import is_storable
-from celery_redlock_beat.ticks import SECOND, Tick
+from celery_redlock_beat.ticks import SECOND, Micros, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.store.history import HistoryRow
 
-OUTCOMES = ("sent", "skipped", "in_doubt")
+WITH_AN_ID = ("sent", "skipped", "in_doubt")
 TOLD_AS_JSON = ("paused", "fired")
+CLOCK_SET_BACK: Micros = 3600 * SECOND
+"""How long before its tick a record may seem to be written."""
 
 
 class Records:
@@ -65,6 +68,26 @@ class Records:
         yield from (row for row in self._access.history() if row.entry in meant)
 
 
+def concerns(row: HistoryRow, entry: str, at: Micros) -> bool:
+    """Answer whether a record tells what became of a tick: its own, or one that passed it over."""
+    if row.entry != entry or row.outcome == "to_be_skipped":
+        return False
+    if row.outcome.partition(":")[0] in OUTCOMES and row.tick == at:
+        return True
+    last = row.tick if row.outcome in ENDINGS else row.tick - 1
+    return bool(row.passed) and row.previous < at <= last
+
+
+def searched(rows: Iterator[HistoryRow], entry: str, at: Micros) -> HistoryRow | None:
+    """Return the newest record that concerns a tick; what was written before it cannot."""
+    for row in rows:
+        if row.at < at - CLOCK_SET_BACK:
+            return None
+        if concerns(row, entry, at):
+            return row
+    return None
+
+
 def _is_named(row: HistoryRow, selection: Selection) -> bool:
     if not selection.names or row.entry in selection.names:
         return True
@@ -77,7 +100,7 @@ def _record(
     action, _, reason = row.outcome.partition(":")
     told = data_of(row.detail.encode()) if action in TOLD_AS_JSON else {}
     task_id = str(told.get("task_id", ""))
-    if action in OUTCOMES:
+    if action in WITH_AN_ID:
         task_id = task_id_of(entries.get(row.entry), Tick(row.entry, row.tick), namespace)
     return HistoryRecord(
         id=row.id,
@@ -90,7 +113,7 @@ def _record(
         fence=row.fence,
         attempt=row.attempt,
         previous=moment(row.previous),
-        lateness=row.late / SECOND if action in OUTCOMES else 0.0,
+        lateness=row.late / SECOND if action in WITH_AN_ID else 0.0,
         task_id=task_id,
         passed=row.passed,
         detail=str(told.get("note", "")) if told else row.detail,

@@ -10,7 +10,7 @@ from celery_redlock_beat.diagnostics.findings import MOST_EXAMPLES, Finding, Sev
 from celery_redlock_beat.heartbeat import LONGEST_NAME
 from celery_redlock_beat.store.contents import whole
 from celery_redlock_beat.store.heartbeats import heartbeats
-from celery_redlock_beat.ticks import SECOND, shown
+from celery_redlock_beat.ticks import SECOND, listed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -86,8 +86,7 @@ def _grouped(told: dict[str, list[Heartbeat]]) -> Iterator[str]:
     """Yield what most nodes told first."""
     order = sorted(told.items(), key=lambda item: (-len(item[1]), item[0]))
     for what, nodes in order[:MOST_EXAMPLES]:
-        more = f" and {len(nodes) - 1:,} more" if len(nodes) > 1 else ""
-        yield f"{shown(what)}: {shown(nodes[0].node)}{more}"
+        yield f"{shown(what)}: {listed([shown(each.node) for each in nodes], 1)}"
 
 
 def clocks(contents: Contents) -> Iterator[Finding]:

@@ -43,17 +43,10 @@ from celery_redlock_beat.ticks import SECOND, SENT, Tick
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from celery_redlock_beat.ledger import (
-        Ask,
-        Command,
-        Doubt,
-        Grant,
-        Recovery,
-        Registration,
-        Testimony,
-    )
+    from celery_redlock_beat.ledger import Ask, Command, Grant, Registration
     from celery_redlock_beat.ledger.memory_call import Call
     from celery_redlock_beat.ledger.steering import Change, Changes, Look, Resumption, Steered
+    from celery_redlock_beat.ledger.testimony import Doubt, Recovery, Testimony
     from celery_redlock_beat.ticks import Micros, Reason
 
 __all__ = ["MemoryLedger", "MemoryServer"]

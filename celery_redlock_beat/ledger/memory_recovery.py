@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from celery_redlock_beat.ledger import ESSENTIAL, Doubt, Grant, Recovery, Settlement
+from celery_redlock_beat.ledger import ESSENTIAL, Grant, Settlement
 from celery_redlock_beat.ledger.memory_feed import Feed
 from celery_redlock_beat.ledger.memory_server import HOUR, KEPT, Done, Mark, Open, Vouched
+from celery_redlock_beat.ledger.testimony import Doubt, Recovery
 from celery_redlock_beat.ticks import IN_DOUBT, Tick
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from celery_redlock_beat.ledger import Memory, Testimony
     from celery_redlock_beat.ledger.memory_call import Call
     from celery_redlock_beat.ledger.steering import Change
+    from celery_redlock_beat.ledger.testimony import Memory, Testimony
     from celery_redlock_beat.ticks import Micros
 
 

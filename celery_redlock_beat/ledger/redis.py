@@ -16,13 +16,12 @@ from celery_redlock_beat.ledger import (
     SETTLED_KEPT,
     Claimed,
     Closing,
-    Recovery,
-    Testimony,
     wire,
     wire_steering,
 )
-from celery_redlock_beat.ledger.redis_scripts import Scripts
+from celery_redlock_beat.ledger.redis_looks import RedisLooks
 from celery_redlock_beat.ledger.steering import Changes
+from celery_redlock_beat.ledger.testimony import Recovery, Testimony
 from celery_redlock_beat.ledger.wire_steering import MOST_CHANGES
 from celery_redlock_beat.ticks import SECOND
 
@@ -35,21 +34,21 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ledger import (
         Ask,
         Command,
-        Doubt,
         Grant,
         Record,
         Registration,
         Release,
         Settlement,
     )
-    from celery_redlock_beat.ledger.steering import Change, Look, Resumption, Steered
+    from celery_redlock_beat.ledger.steering import Change
+    from celery_redlock_beat.ledger.testimony import Doubt
     from celery_redlock_beat.ticks import Micros, Reason, Tick
 
 MOST_ROWS = 500
 MOST_DOUBTS = 20
 
 
-class RedisLedger(Scripts):
+class RedisLedger(RedisLooks):
     """One node's hold on a ledger in Redis 6.2 or newer, or Valkey.
 
     Its identity tells host and process, and is random behind that: a pod's name and pid 1 repeat.
@@ -174,24 +173,6 @@ class RedisLedger(Scripts):
         upto, more, whole, told = self._call("changes", args, keys=[self._named["gone"]])
         found = [wire_steering.change(*each) for each in told]
         return Changes(int(upto), found, more == b"1", whole == b"1")
-
-    def look(self, entries: Sequence[str]) -> list[Look]:
-        """Tell all that is known of entries, in the same order; this changes nothing."""
-        looks: list[Look] = []
-        for chunk in wire.chunks(entries, MOST_PER_CALL):
-            (told,) = self._call("look", chunk)
-            looks += [
-                wire_steering.look(*each, self._told) for each in zip(chunk, told, strict=True)
-            ]
-        return looks
-
-    def resume(self, resumptions: Sequence[Resumption]) -> list[Steered]:
-        """End pauses, also those whose time is over."""
-        return wire_steering.steered(
-            resumptions,
-            wire_steering.resumption,
-            lambda fields: self._call("resume", [self._keep, *fields], [self._named["gone"]]),
-        )
 
     def depart(self, told: str) -> None:
         """Tell that this node has left."""

@@ -6,25 +6,24 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from celery_redlock_beat.errors import DeliveryImpossible
-from celery_redlock_beat.ledger import HISTORY, MOST_PER_CALL, SETTLED_KEPT, wire, wire_steering
-from celery_redlock_beat.ledger.redis_scripts import Scripts
+from celery_redlock_beat.ledger import HISTORY, SETTLED_KEPT, wire, wire_steering
+from celery_redlock_beat.ledger.redis_looks import RedisLooks
 from celery_redlock_beat.ledger.steering import Firing, Skipping, Steered, Step
 from celery_redlock_beat.ledger.wire_steering import REMEMBERED, RESERVED
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from redis import Redis
 
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.ledger import Command
-    from celery_redlock_beat.ledger.steering import Definition, Look, Removal, Resumption, Shot
+    from celery_redlock_beat.ledger.steering import Definition, Removal, Shot
     from celery_redlock_beat.ticks import Micros, Tick
 
 
-class RedisSteering(Scripts):
+class RedisSteering(RedisLooks):
     """The verbs of operators; ``who`` asks is kept in the history."""
 
     def __init__(
@@ -43,17 +42,6 @@ class RedisSteering(Scripts):
         self.node = who
         self._lease = lease
         self._hold_down = hold_down
-
-    def look(self, entries: Sequence[str]) -> list[Look]:
-        """Tell all that is known of entries, in the same order; this changes nothing."""
-        looks: list[Look] = []
-        for chunk in wire.chunks(entries, MOST_PER_CALL):
-            (told,) = self._call("look", chunk)
-            looks += [
-                wire_steering.look(entry, each, self._told)
-                for entry, each in zip(chunk, told, strict=True)
-            ]
-        return looks
 
     def store(self, definitions: Sequence[Definition]) -> list[Steered]:
         """Add entries, or change them."""
@@ -79,12 +67,6 @@ class RedisSteering(Scripts):
             (told,) = self._call("pause", rows, keys=[self._named["gone"]])
             revisions += map(int, told)
         return revisions
-
-    def resume(self, resumptions: Sequence[Resumption]) -> list[Steered]:
-        """End pauses."""
-        return wire_steering.steered(
-            resumptions, wire_steering.resumption, self._steer("resume", "gone")
-        )
 
     def skip(self, ticks: Sequence[Tick], note: str = "") -> list[Skipping]:
         """Have ticks skipped when they are claimed."""
@@ -114,7 +96,3 @@ class RedisSteering(Scripts):
         told = wire.recovery(rest)
         # What is in doubt is told by a node, which has the timetables.
         return max(told.wait, SECOND // 10) if told.wait or told.doubts else 0
-
-    def _steer(self, verb: str, *keys: str) -> Callable[[list[Any]], list[Any]]:
-        names = [self._named[key] for key in keys]
-        return lambda fields: self._call(verb, [SETTLED_KEPT, *fields], names)

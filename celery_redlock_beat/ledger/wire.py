@@ -6,22 +6,15 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from celery_redlock_beat.ledger import (
-    Answer,
-    Doubt,
-    Grant,
-    Orphan,
-    Pause,
-    Record,
-    Recovery,
-    Verdict,
-)
+from celery_redlock_beat.ledger import Answer, Grant, Orphan, Pause, Record, Verdict
+from celery_redlock_beat.ledger.testimony import Doubt, Recovery
 from celery_redlock_beat.ticks import Tick
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from celery_redlock_beat.ledger import Ask, Memory, Registration, Settlement, Testimony
+    from celery_redlock_beat.ledger import Ask, Registration, Settlement
+    from celery_redlock_beat.ledger.testimony import Memory, Testimony
     from celery_redlock_beat.ticks import Micros, Reason
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from celery_redlock_beat.clock import LedgerClock
-from celery_redlock_beat.ledger import Testimony
 from celery_redlock_beat.ledger.redis import RedisLedger
+from celery_redlock_beat.ledger.testimony import Testimony
 from celery_redlock_beat.ticks import SECOND
 from support.clock import ShiftedClock
 from support.nodes import BeatNode, Node

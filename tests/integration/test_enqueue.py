@@ -26,9 +26,10 @@ from celery_redlock_beat.errors import (
     DeliveryImpossible,
     LedgerUnavailable,
 )
-from celery_redlock_beat.ledger import Ask, Registration, Release, Testimony
+from celery_redlock_beat.ledger import Ask, Registration, Release
 from celery_redlock_beat.ledger.redis import RedisLedger
 from celery_redlock_beat.ledger.redis_scripts import ledger_keys
+from celery_redlock_beat.ledger.testimony import Testimony
 from celery_redlock_beat.ticks import Reason, Tick
 from support.servers import free_port
 

@@ -15,8 +15,9 @@ from redis.sentinel import MasterNotFoundError, Sentinel
 
 from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.errors import LedgerUnavailable
-from celery_redlock_beat.ledger import Ask, Registration, Testimony, Verdict
+from celery_redlock_beat.ledger import Ask, Registration, Verdict
 from celery_redlock_beat.ledger.redis import RedisLedger
+from celery_redlock_beat.ledger.testimony import Testimony
 from celery_redlock_beat.store.errors import unavailable
 from celery_redlock_beat.store.eviction import eviction_warning
 from celery_redlock_beat.ticks import SECOND, Tick

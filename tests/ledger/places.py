@@ -20,12 +20,9 @@ from celery_redlock_beat.ledger import (
     Command,
     Grant,
     Ledger,
-    Memory,
     Pause,
     Record,
-    Recovery,
     Registration,
-    Testimony,
     Verdict,
 )
 from celery_redlock_beat.ledger.memory import MemoryLedger
@@ -44,6 +41,7 @@ from celery_redlock_beat.ledger.steering import (
     Steered,
     Steering,
 )
+from celery_redlock_beat.ledger.testimony import Memory, Recovery, Testimony
 from celery_redlock_beat.testing.server import Server, wait_until
 from celery_redlock_beat.ticks import SECOND, Micros, Reason, Tick
 

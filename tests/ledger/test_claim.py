@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from celery_redlock_beat.ledger import (
-    MOST_PER_CALL,
-    Answer,
-    Ask,
-    Memory,
-    Orphan,
-    Settlement,
-    Verdict,
-)
+from celery_redlock_beat.ledger import MOST_PER_CALL, Answer, Ask, Orphan, Settlement, Verdict
+from celery_redlock_beat.ledger.testimony import Memory
 from celery_redlock_beat.ticks import SECOND, SENT, Tick
 from ledger.places import (
     MINUTE,

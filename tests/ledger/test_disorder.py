@@ -5,16 +5,7 @@ from __future__ import annotations
 import pytest
 
 from celery_redlock_beat.errors import LedgerUnavailable
-from celery_redlock_beat.ledger import (
-    Ask,
-    Closing,
-    Memory,
-    Registration,
-    Release,
-    Settlement,
-    Testimony,
-    Verdict,
-)
+from celery_redlock_beat.ledger import Ask, Closing, Registration, Release, Settlement, Verdict
 from celery_redlock_beat.ledger.steering import (
     Change,
     Definition,
@@ -24,6 +15,7 @@ from celery_redlock_beat.ledger.steering import (
     Shot,
     Step,
 )
+from celery_redlock_beat.ledger.testimony import Memory, Testimony
 from celery_redlock_beat.ticks import SENT, Tick
 from ledger.places import MINUTE, claim, due_ticks, grant, message, register, stored
 

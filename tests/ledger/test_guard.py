@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering
-from celery_redlock_beat.ledger import (
-    Ask,
-    Closing,
-    Recovery,
-    Registration,
-    Release,
-    Settlement,
-    Verdict,
-)
+from celery_redlock_beat.ledger import Ask, Closing, Registration, Release, Settlement, Verdict
+from celery_redlock_beat.ledger.testimony import Recovery
 from celery_redlock_beat.ticks import SENT
 from ledger.places import MINUTE, MOMENT, claim, due_ticks, grant, join, message, push, register
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from celery_redlock_beat.ledger import Ask, Closing, Memory, Settlement, Testimony, Verdict
+from celery_redlock_beat.ledger import Ask, Closing, Settlement, Verdict
 from celery_redlock_beat.ledger.steering import Ending, Remainder, Removal, Resumption, Shot, Step
+from celery_redlock_beat.ledger.testimony import Memory, Testimony
 from celery_redlock_beat.ticks import IN_DOUBT, SENT, Reason, Tick, skipped
 from ledger.places import (
     MINUTE,

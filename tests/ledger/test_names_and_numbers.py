@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from celery_redlock_beat.ledger import (
-    Ask,
-    Closing,
-    Memory,
-    Orphan,
-    Recovery,
-    Release,
-    Settlement,
-    Verdict,
-)
+from celery_redlock_beat.ledger import Ask, Closing, Orphan, Release, Settlement, Verdict
+from celery_redlock_beat.ledger.testimony import Memory, Recovery
 from celery_redlock_beat.ticks import SENT, Reason, Tick
 from ledger.places import (
     MOMENT,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering
-from celery_redlock_beat.ledger import Answer, Closing, Memory, Recovery, Settlement, Verdict
+from celery_redlock_beat.ledger import Answer, Closing, Settlement, Verdict
+from celery_redlock_beat.ledger.testimony import Memory, Recovery
 from celery_redlock_beat.ticks import SECOND, SENT, Tick
 from ledger.places import (
     HOLD_DOWN,

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from celery_redlock_beat.ledger import (
-    MAY_MISS,
-    Doubt,
-    Memory,
-    Orphan,
-    Recovery,
-    Registration,
-    Settlement,
-    Testimony,
-    Verdict,
-)
+from celery_redlock_beat.ledger import MAY_MISS, Orphan, Registration, Settlement, Verdict
 from celery_redlock_beat.ledger.steering import Change, Kind
+from celery_redlock_beat.ledger.testimony import Doubt, Memory, Recovery, Testimony
 from celery_redlock_beat.ticks import SECOND, SENT, Reason, Tick, skipped
 from ledger.places import (
     MINUTE,

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering
-from celery_redlock_beat.ledger import Memory, Recovery, Registration, Testimony, Verdict
+from celery_redlock_beat.ledger import Registration, Verdict
 from celery_redlock_beat.ledger.steering import Change, Definition, Kind, Resumption
+from celery_redlock_beat.ledger.testimony import Memory, Recovery, Testimony
 from celery_redlock_beat.ticks import Tick
 from ledger.places import (
     HOLD_DOWN,

@@ -8,13 +8,12 @@ from celery_redlock_beat.ledger import (
     Answer,
     Ask,
     Closing,
-    Memory,
     Registration,
     Release,
     Settlement,
-    Testimony,
     Verdict,
 )
+from celery_redlock_beat.ledger.testimony import Memory, Testimony
 from celery_redlock_beat.ticks import IN_DOUBT, SENT, Reason, Tick, skipped
 from ledger.places import (
     HOLD_DOWN,

@@ -7,15 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering
-from celery_redlock_beat.ledger import (
-    Closing,
-    Memory,
-    Release,
-    Settlement,
-    Testimony,
-    Verdict,
-    redis_scripts,
-)
+from celery_redlock_beat.ledger import Closing, Release, Settlement, Verdict, redis_scripts
+from celery_redlock_beat.ledger.testimony import Memory, Testimony
 from celery_redlock_beat.ticks import SENT
 from ledger.places import (
     HOLD_DOWN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
-from celery_redlock_beat.ledger import Memory, Registration, Testimony, Verdict
+from celery_redlock_beat.ledger import Registration, Verdict
 from celery_redlock_beat.ledger.steering import (
     Definition,
     Removal,
@@ -13,6 +13,7 @@ from celery_redlock_beat.ledger.steering import (
     Shot,
     Step,
 )
+from celery_redlock_beat.ledger.testimony import Memory, Testimony
 from celery_redlock_beat.ticks import SECOND, Tick
 from ledger.places import HOLD_DOWN, MINUTE, claim, due_ticks, grant, join, register, stored
 

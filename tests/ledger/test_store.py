@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from celery_redlock_beat.ledger import Memory, Orphan, Registration, Settlement, Verdict
+from celery_redlock_beat.ledger import Orphan, Registration, Settlement, Verdict
 from celery_redlock_beat.ledger.steering import (
     Change,
     Definition,
@@ -13,6 +13,7 @@ from celery_redlock_beat.ledger.steering import (
     Remainder,
     Steered,
 )
+from celery_redlock_beat.ledger.testimony import Memory
 from celery_redlock_beat.ticks import SENT, Reason, Tick
 from ledger.places import (
     MINUTE,

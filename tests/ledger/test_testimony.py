@@ -7,15 +7,8 @@ from dataclasses import replace
 import pytest
 
 from celery_redlock_beat.errors import LedgerRecovering
-from celery_redlock_beat.ledger import (
-    Closing,
-    Doubt,
-    Memory,
-    Recovery,
-    Settlement,
-    Testimony,
-    Verdict,
-)
+from celery_redlock_beat.ledger import Closing, Settlement, Verdict
+from celery_redlock_beat.ledger.testimony import Doubt, Memory, Recovery, Testimony
 from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Reason, Tick, skipped
 from ledger.places import (
     HOLD_DOWN,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -38,7 +38,6 @@ from celery_redlock_beat.ledger import (
     Registration,
     Release,
     Settlement,
-    Testimony,
     Verdict,
 )
 from celery_redlock_beat.ledger.steering import Ending, Look, Remainder, Resumption
@@ -54,6 +53,9 @@ from ledger.places import (
     messages,
     reply_lost,
 )
+
+if TYPE_CHECKING:
+    from celery_redlock_beat.ledger.testimony import Testimony
 
 ENTRIES = ("tidy", "send: mail")
 LIMITS = {"send: mail": 4}

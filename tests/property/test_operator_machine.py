@@ -28,7 +28,6 @@ from celery_redlock_beat.ledger import (
     Registration,
     Release,
     Settlement,
-    Testimony,
     Verdict,
 )
 from celery_redlock_beat.ledger.steering import (
@@ -41,6 +40,7 @@ from celery_redlock_beat.ledger.steering import (
     Shot,
     Step,
 )
+from celery_redlock_beat.ledger.testimony import Testimony
 from celery_redlock_beat.ticks import SENT, Reason, Tick, skipped
 from ledger.places import (
     MOMENT,

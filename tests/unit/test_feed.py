@@ -7,7 +7,7 @@ import pytest
 from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.errors import LedgerDisorder, LedgerRecovering
 from celery_redlock_beat.feed import DISORDER_PAUSE, MOST_BYTES, MOST_PUSHED, Feed
-from celery_redlock_beat.ledger import Registration, Testimony
+from celery_redlock_beat.ledger import Registration
 from celery_redlock_beat.ledger.memory import MemoryLedger
 from celery_redlock_beat.ledger.memory_server import MemoryServer
 from celery_redlock_beat.ledger.memory_steering import MemorySteering
@@ -19,6 +19,7 @@ from celery_redlock_beat.ledger.steering import (
     Removal,
     Resumption,
 )
+from celery_redlock_beat.ledger.testimony import Testimony
 from celery_redlock_beat.ledger.wire_steering import MOST_CHANGES
 from support.fleet import START
 

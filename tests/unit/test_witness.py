@@ -6,14 +6,8 @@ import pytest
 
 from celery_redlock_beat.hand import Hand
 from celery_redlock_beat.lateness import Policy, Slot
-from celery_redlock_beat.ledger import (
-    Answer,
-    Claimed,
-    Grant,
-    Memory,
-    Settlement,
-    Verdict,
-)
+from celery_redlock_beat.ledger import Answer, Claimed, Grant, Settlement, Verdict
+from celery_redlock_beat.ledger.testimony import Memory
 from celery_redlock_beat.ticks import IN_DOUBT, SECOND, SENT, Reason, Tick
 from celery_redlock_beat.timetables.interval import Interval
 from celery_redlock_beat.witness import MAY_LACK, REMEMBERED, Witness

@@ -14,6 +14,7 @@ from celery_redlock_beat.diagnostics.schedules.forthcoming import Outlook, outlo
 from celery_redlock_beat.diagnostics.schedules.hearing import heard, told_by
 from celery_redlock_beat.diagnostics.schedules.plain_language import lacks_the_extra
 from celery_redlock_beat.errors import ConfigurationError, SettingError
+from celery_redlock_beat.heartbeat import fingerprint_of
 from celery_redlock_beat.scheduler import RedlockScheduler
 from celery_redlock_beat.ticks import shown
 
@@ -46,6 +47,12 @@ class Schedule:
         self.names = [*self.slots, *self.faults]
         self.failed_handlers: list[Finding] = []
         self._app = app
+        self._roster = scheduler.roster
+
+    @property
+    def fingerprint(self) -> str:
+        """What a node with this code tells of its schedule."""
+        return fingerprint_of(sorted(self._roster.facts()))
 
     def matching(self, pattern: str) -> list[str]:
         """Return the entry of this name, or else those whose names match a shell's pattern."""
