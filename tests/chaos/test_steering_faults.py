@@ -8,6 +8,7 @@ import pytest
 
 from celery_redlock_beat.ledger.redis_scripts import ledger_keys
 from celery_redlock_beat.ticks import SECOND
+from support.clock import ShiftedClock
 from support.moving import MovingPrimary
 from support.servers import Server, wait_until
 from support.steered import SteeredTrial
@@ -194,3 +195,29 @@ def test_after_a_loss_that_no_node_outlives_it_is_told_what_is_unknown(trial, se
     assert any(
         "marks, pauses and stored entries of before are unknown" in each for each in told.problems
     )
+
+
+@pytest.mark.needs_cc
+@pytest.mark.timeout(200)
+def test_an_entry_that_is_added_again_after_the_clock_was_set_back_sends_no_tick_twice(tmp_path):
+    with (
+        ShiftedClock() as clock,
+        Server(env=clock.env) as server,
+        SteeredTrial(tmp_path, server) as trial,
+    ):
+        trial.operator.add("back", 1.0)
+        trial.until(lambda: len(ticks_of(trial, "back")) > 4, "messages")
+        trial.operator.remove("back")
+        sent = ticks_of(trial, "back")
+        clock.set(-4)  # so that what was sent last is due once more
+        trial.operator.add("back", 1.0)
+        trial.until(lambda: len(ticks_of(trial, "back")) > len(sent) + 5, "more messages")
+        assert trial.stop() == []
+        ticks = ticks_of(trial, "back")
+    assert len(set(ticks)) == len(ticks)
+
+
+def ticks_of(trial, entry):
+    """Return the ticks of the messages of an entry that have come so far."""
+    came = (each.tick for each in trial.collector.arrivals)
+    return [tick.at for tick in came if tick and tick.entry == entry]
