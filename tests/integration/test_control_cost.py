@@ -14,7 +14,7 @@ from celery_redlock_beat import NoSuchEntry
 from celery_redlock_beat.claims import registration_of
 from celery_redlock_beat.documents import entries as documents
 from celery_redlock_beat.ledger.steering import Definition
-from support.control_case import HOURLY, Case
+from support.control_case import HOURLY
 
 FEW, MANY = 10, 5_000
 MORE_DIGITS = 1.1
@@ -53,13 +53,6 @@ class Told(Counter[str]):
         stats = client.info("commandstats")
         told = cls({name.removeprefix("cmdstat_"): each["calls"] for name, each in stats.items()})
         return cls({**told, "bytes": sent})
-
-
-@pytest.fixture
-def case(shared_redis):
-    case = Case(shared_redis)
-    yield case
-    case.close()
 
 
 def store(case, begin, end):

@@ -23,21 +23,9 @@ from celery_redlock_beat.errors import ConfigurationError, LedgerUnavailable
 from celery_redlock_beat.ledger import Closing, Verdict
 from celery_redlock_beat.ticks import SECOND, Tick
 from ledger.places import MINUTE, claim, message, reply_lost
-from support.control_case import HOURLY, OTHERWISE, Case, app_on, last_due
+from support.control_case import HOURLY, OTHERWISE, app_on, last_due
 
 NEW_YEAR = datetime(2040, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def case(shared_redis):
-    case = Case(shared_redis)
-    yield case
-    case.close()
-
-
-@pytest.fixture
-def control(case):
-    return case.control
 
 
 def totals(case):

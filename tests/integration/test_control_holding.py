@@ -29,16 +29,9 @@ from support.control_case import HOURLY, Case, app_on, last_due
 
 
 @pytest.fixture
-def case(shared_redis):
-    case = Case(shared_redis)
+def case(case):
     case.control.add("report", **HOURLY)
-    yield case
-    case.close()
-
-
-@pytest.fixture
-def control(case):
-    return case.control
+    return case
 
 
 class TestPausing:

@@ -15,16 +15,9 @@ from support.servers import wait_until
 
 
 @pytest.fixture
-def case(shared_redis):
-    case = Case(shared_redis)
+def case(case):
     case.control.add("report", **HOURLY)
-    yield case
-    case.close()
-
-
-@pytest.fixture
-def control(case):
-    return case.control
+    return case
 
 
 @pytest.fixture

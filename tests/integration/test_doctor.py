@@ -14,26 +14,9 @@ from celery_redlock_beat.errors import LedgerError
 from celery_redlock_beat.ledger import Ask, Settlement, Verdict
 from celery_redlock_beat.ticks import SECOND, SENT, Tick
 from ledger.places import NAMESPACE, RedisPlace, due_ticks
-from support.patient import Patient
-from support.requirements import require
-from support.servers import Server, have_server
 
 HOUR = 3600 * SECOND
 ERROR, WARNING, HINT = Severity
-
-
-@pytest.fixture(scope="module")
-def durable():
-    require("redis-server", have_server())
-    with Server(appendonly=True, fsync="everysec") as server:
-        yield server
-
-
-@pytest.fixture
-def patient(durable):
-    patient = Patient(durable)
-    yield patient
-    patient.place.close()
 
 
 def test_a_healthy_ledger_gives_no_finding(patient):

@@ -12,28 +12,12 @@ from celery_redlock_beat import Control
 from celery_redlock_beat.diagnostics import Severity, examine
 from celery_redlock_beat.ledger.steering import Removal, Resumption
 from celery_redlock_beat.ticks import SECOND, to_datetime
-from support.patient import GOOD, Patient
-from support.requirements import require
-from support.servers import Server, have_server
+from support.patient import GOOD
 
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR
 ERROR, WARNING, HINT = Severity
 YEARLY = '{"task": "proj.add", "schedule": "0 0 29 2 *"}'
-
-
-@pytest.fixture(scope="module")
-def durable():
-    require("redis-server", have_server())
-    with Server(appendonly=True, fsync="everysec") as server:
-        yield server
-
-
-@pytest.fixture
-def patient(durable):
-    patient = Patient(durable)
-    yield patient
-    patient.place.close()
 
 
 def only(patient):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.control_case import Case
+from support.patient import Patient
 from support.proxy import Proxy
 from support.rabbitmq import RabbitMQ, find_rabbitmq
 from support.requirements import require
@@ -17,6 +19,8 @@ from support.servers import SentinelTrio, Server, have_server
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from celery_redlock_beat import Control
 
 
 @pytest.fixture
@@ -72,3 +76,33 @@ def rabbitmq() -> Iterator[RabbitMQ]:
     require("rabbitmq-server", find_rabbitmq() is not None)
     with RabbitMQ() as broker:
         yield broker
+
+
+@pytest.fixture
+def case(shared_redis: Server) -> Iterator[Case]:
+    """Give an app, its control and a node on a ledger that is empty."""
+    case = Case(shared_redis)
+    yield case
+    case.close()
+
+
+@pytest.fixture
+def control(case: Case) -> Control:
+    """Give the control of ``case``."""
+    return case.control
+
+
+@pytest.fixture(scope="module")
+def durable() -> Iterator[Server]:
+    """Start a server with which there is nothing wrong, for a module; it must not be stopped."""
+    require("redis-server", have_server())
+    with Server(appendonly=True, fsync="everysec") as server:
+        yield server
+
+
+@pytest.fixture
+def patient(durable: Server) -> Iterator[Patient]:
+    """Give a ledger as one node leaves it, for doctor to look at."""
+    patient = Patient(durable)
+    yield patient
+    patient.place.close()

@@ -24,6 +24,7 @@ from celery_redlock_beat.entries import RedlockEntry
 from celery_redlock_beat.errors import EntryError
 from celery_redlock_beat.policies import PARSERS, Policies, policies_of
 from celery_redlock_beat.ticks import to_micros
+from support.samples import EACH_POLICY
 
 APP = Celery("shop", set_as_current=False)
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/entry.json").read_text())
@@ -34,22 +35,9 @@ SAID = {
     "args": (1, "zwölf"),
     "kwargs": {"b": 2, "a": {"d": 1, "c": ()}},
     "options": {"queue": "low"},
+    **EACH_POLICY,
     "timezone": ZoneInfo("Europe/Berlin"),
-    "dst": "real",
-    "catch_up": "all",
-    "catch_up_window": timedelta(hours=1),
-    "catch_up_limit": 20,
-    "misfire_grace_time": 30,
     "jitter": 0.5,
-    "phase": timedelta(hours=-2),
-    "start": "2026-01-01T00:00",
-    "end": datetime(2027, 1, 1, tzinfo=UTC),
-    "max_runs": 3,
-    "run_on_start": True,
-    "enabled": False,
-    "expires": "next",
-    "description": "Prices of the day",
-    "tags": ["nightly", "billing"],
 }
 TEXT = (
     '{"format": 1, "task": "proj.tasks.add", "schedule": {"kind": "crontab", "minute": "*/5", '

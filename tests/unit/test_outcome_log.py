@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,14 +16,11 @@ from celery_redlock_beat.ticks import (
     IN_DOUBT,
     SECOND,
     SENT,
-    Event,
     Reason,
-    Tick,
     skipped,
-    to_micros,
 )
+from support.samples import event
 
-INSTANT = datetime(2030, 1, 31, 12, tzinfo=UTC)
 PAGE = Path(__file__).parents[2] / "docs" / "observers.md"
 FIELDS = {
     "action": "skipped",
@@ -38,18 +34,6 @@ FIELDS = {
     "passed_over": {"superseded": 3},
     "node": "one",
 }
-
-
-def event(outcome=SENT, **changes):
-    facts = {
-        "tick": Tick("nightly", to_micros(INSTANT)),
-        "task": "shop.clean",
-        "task_id": "5913c2d8",
-        "attempt": 1,
-        "lateness": SECOND // 4,
-        "passed_over": {},
-    }
-    return Event(outcome=outcome, **{**facts, **changes})
 
 
 @pytest.fixture(autouse=True)

@@ -13,26 +13,9 @@ from celery_redlock_beat.entries import RedlockEntry
 from celery_redlock_beat.entry_checks import check_fields, doubts_about
 from celery_redlock_beat.errors import ConfigurationError, EntryError
 from celery_redlock_beat.policies import PARSERS, Policies, policies_of, with_policies
+from support.samples import EACH_POLICY
 
 APP = Celery("shop", set_as_current=False)
-GOOD = {
-    "timezone": "Asia/Tokyo",
-    "dst": "real",
-    "catch_up": "all",
-    "catch_up_window": timedelta(hours=1),
-    "catch_up_limit": 20,
-    "misfire_grace_time": 30,
-    "jitter": 10,
-    "phase": timedelta(hours=-2),
-    "start": "2026-01-01T00:00",
-    "end": datetime(2027, 1, 1, tzinfo=UTC),
-    "max_runs": 3,
-    "run_on_start": True,
-    "enabled": False,
-    "expires": "next",
-    "description": "Prices of the day",
-    "tags": ["nightly", "billing"],
-}
 
 
 def entry(**fields):
@@ -40,11 +23,11 @@ def entry(**fields):
 
 
 def test_every_key_has_a_value_here():
-    assert GOOD.keys() == PARSERS.keys()
+    assert EACH_POLICY.keys() == PARSERS.keys()
 
 
 def test_every_policy_is_read_into_one_value():
-    assert Policies.of(GOOD) == Policies(
+    assert Policies.of(EACH_POLICY) == Policies(
         timezone="Asia/Tokyo",
         dst="real",
         catch_up="all",
@@ -123,11 +106,11 @@ def test_an_unknown_key_is_refused_with_a_suggestion(key, meant):
 
 
 def test_policies_survive_a_pickle_a_next_run_and_an_update():
-    one, other = entry(**GOOD), entry(jitter=1, tags=["gone"])
-    assert policies_of(pickle.loads(pickle.dumps(one))) == Policies.of(GOOD)
-    assert policies_of(next(one)) == Policies.of(GOOD)
+    one, other = entry(**EACH_POLICY), entry(jitter=1, tags=["gone"])
+    assert policies_of(pickle.loads(pickle.dumps(one))) == Policies.of(EACH_POLICY)
+    assert policies_of(next(one)) == Policies.of(EACH_POLICY)
     other.update(one)
-    assert policies_of(other) == Policies.of(GOOD)
+    assert policies_of(other) == Policies.of(EACH_POLICY)
     assert other.editable_fields_equal(one)
     one.update(entry())
     assert policies_of(one) == Policies()
@@ -194,7 +177,7 @@ def test_a_misspelt_policy_among_the_options_is_a_doubt(key, meant):
 def test_without_our_keys_a_configuration_works_with_stock_beat():
     app = Celery("shop", set_as_current=False)
     config = {
-        "a": {"task": "t", "schedule": 60, "args": (1,), **GOOD},
+        "a": {"task": "t", "schedule": 60, "args": (1,), **EACH_POLICY},
         "b": {"task": "t", "schedule": timedelta(hours=1), "jitter": 5},
     }
     app.conf.beat_schedule = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,29 +14,14 @@ from celery_redlock_beat.observers.receivers import Receivers
 from celery_redlock_beat.ticks import (
     IN_DOUBT,
     SECOND,
-    SENT,
-    Event,
     Reason,
     Tick,
     skipped,
-    to_micros,
 )
+from support.samples import INSTANT, event
 
-INSTANT = datetime(2030, 1, 31, 12, tzinfo=UTC)
 ALL = [getattr(signals, name) for name in signals.__all__]
 PAGE = Path(__file__).parents[2] / "docs" / "observers.md"
-
-
-def event(outcome=SENT, **changes):
-    facts = {
-        "tick": Tick("nightly", to_micros(INSTANT)),
-        "task": "shop.clean",
-        "task_id": "5913c2d8",
-        "attempt": 1,
-        "lateness": SECOND // 4,
-        "passed_over": {},
-    }
-    return Event(outcome=outcome, **{**facts, **changes})
 
 
 @pytest.fixture
