@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+from celery_redlock_beat.attempts import Attempts
 from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.dispatch import Dispatcher
 from celery_redlock_beat.due import DueQueue
@@ -153,15 +154,15 @@ def a_node_tells_that_a_tried_grant_was_never_tried():
 
 @planted(when_published)
 def a_node_publishes_again_by_the_same_grant():
-    give_back = Dispatcher._give_back
+    give_back = Attempts._give_back
 
     def holds(self, grant, back_off, why, exc):
         if isinstance(exc, DeliveryFailed):
-            self.hand.take(grant, self.clock.monotonic() + self.lease)
+            self._hand.take(grant, grant.deadline - self._clock.now() + self._clock.monotonic())
         else:
             give_back(self, grant, back_off, why, exc)
 
-    with patch.object(Dispatcher, "_give_back", holds):
+    with patch.object(Attempts, "_give_back", holds):
         yield
 
 
@@ -217,14 +218,14 @@ def nobody_recalls_what_is_out():
 
 @planted(when_nodes_stop)
 def an_error_of_the_ledger_leaves_the_node():
-    drop = Dispatcher._drop_what_is_not_for_us
+    drop = Attempts._drop_what_is_not_for_us
 
     def raises(self):
-        if self.hand.expired(self.clock.monotonic()):
+        if self._hand.expired(self._clock.monotonic()):
             raise RuntimeError("expired")
         drop(self)
 
-    with patch.object(Dispatcher, "_drop_what_is_not_for_us", raises):
+    with patch.object(Attempts, "_drop_what_is_not_for_us", raises):
         yield
 
 
