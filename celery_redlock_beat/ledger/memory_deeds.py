@@ -69,7 +69,7 @@ def store(call: Call, definition: Definition) -> Steered:
         return Steered(entry, done=False, revision=stored)
     record, known = call.server.marks.get(entry), definition.registration
     if record is None:
-        make_known(call, known)
+        make_known(call, known, call.now)
     elif is_new or record.fingerprint != known.fingerprint:
         if is_new:
             record.runs = 0  # what an old copy knows of a removed one of its name

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.ledger import MAY_MISS, Record
-from celery_redlock_beat.ledger.memory_server import NOBODY, Mark, Open
+from celery_redlock_beat.ledger.memory_server import MINUTE, NOBODY, Mark, Open
 from celery_redlock_beat.ledger.steering import Kind
 from celery_redlock_beat.ticks import Tick
 
@@ -25,24 +25,23 @@ def register(call: Call, asked: Registration) -> Record | None:
         return None
     record = server.marks.get(entry)
     if record is None:
-        record = make_known(call, asked)
+        record = make_known(call, asked, _known_from(call, asked))
     elif (
         asked.again
         or (asked.revision is None and server.was_missing(entry, MAY_MISS))
         or record.fingerprint not in (asked.fingerprint, "")
     ):
-        # A copy may lack the change of a stored one, and have its timetable of before.
-        make_known_anew(record, asked.fingerprint, min(call.now, asked.revision or call.now))
+        make_known_anew(record, asked.fingerprint, _known_from(call, asked))
     else:
         record.fingerprint = asked.fingerprint
     server.present[entry] = call.now
     return record_of(entry, record)
 
 
-def make_known(call: Call, asked: Registration) -> Mark:
-    """Begin a record now: nothing of the past is sent."""
+def make_known(call: Call, asked: Registration, since: Micros) -> Mark:
+    """Begin a record: nothing from before an instant is sent."""
     now, entry = call.now, asked.entry
-    record = Mark(0 if asked.once else now, now, 0, 0, asked.fingerprint)
+    record = Mark(0 if asked.once else since, since, 0, 0, asked.fingerprint)
     call.server.marks[entry] = record
     if asked.run_on_start:
         tick, fence = Tick(entry, now), call.server.next_fence(now)
@@ -55,6 +54,12 @@ def make_known(call: Call, asked: Registration) -> Mark:
 def make_known_anew(record: Mark, fingerprint: str, since: Micros) -> None:
     """Have a changed timetable catch up nothing from before an instant; the mark stays."""
     record.since, record.fingerprint = max(record.since, since), fingerprint
+
+
+def _known_from(call: Call, asked: Registration) -> Micros:
+    """Return from when on an entry counts: from when it was stored, if that is not long ago."""
+    stored = asked.revision
+    return min(call.now, stored) if stored and call.now - stored <= MINUTE else call.now
 
 
 def record_of(entry: str, mark: Mark) -> Record:

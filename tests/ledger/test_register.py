@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from celery_redlock_beat.ledger import MAY_MISS, Orphan, Registration, Settlement, Verdict
 from celery_redlock_beat.ledger.steering import Change, Kind
 from celery_redlock_beat.ledger.testimony import Doubt, Memory, Recovery, Testimony
@@ -263,12 +265,16 @@ class TestAStoredEntryWhoseChangeACopyLacks:
         (record,) = a.register([Registration("tidy", "hourly", revision=changed)])
         assert record.since == changed
 
-    def test_begins_now_if_its_record_is_gone(self, ledgers, a):
+    @pytest.mark.parametrize(("ago", "counts"), [(3 * SECOND, True), (2 * MINUTE, False)])
+    def test_counts_from_its_storing_if_its_record_is_gone_and_that_was_just_now(
+        self, ledgers, a, ago, counts
+    ):
         before = ledgers.now()
-        stored_at = before - SECOND
-        a.restore([Change(Kind.ENTRY, "tidy", stored_at, b"%d {}" % stored_at)])
-        (record,) = a.register([Registration("tidy", "daily", revision=stored_at)])
-        assert record.mark == record.since >= before
+        at = before - ago
+        a.restore([Change(Kind.ENTRY, "tidy", at, b"%d {}" % at)])
+        (record,) = a.register([Registration("tidy", "daily", revision=at)])
+        assert record.mark == record.since
+        assert (record.since == at) if counts else (record.since >= before)
 
 
 def test_a_stored_entry_does_not_go_missing_however_long_nobody_registers_it(ledgers, a):

@@ -1,7 +1,7 @@
 """Operators and nodes at once: memory and Redis answer alike, and what is removed is not sent.
 
-Times differ between the two, so answers are compared without them. What is told of a lost ledger is
-pushed by a node that has followed the feed; nothing here looks at how records are kept.
+Times differ between the two, so answers are compared without them. What was lost is pushed by nodes
+that have followed the feed and remember the marks; nothing here looks at how records are kept.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from hypothesis.stateful import (
 )
 
 from celery_redlock_beat.ledger import (
+    Answer,
     Ask,
     Closing,
     Grant,
+    Record,
     Registration,
     Release,
     Settlement,
@@ -40,7 +42,7 @@ from celery_redlock_beat.ledger.steering import (
     Shot,
     Step,
 )
-from celery_redlock_beat.ledger.testimony import Testimony
+from celery_redlock_beat.ledger.testimony import Memory, Testimony
 from celery_redlock_beat.ticks import SENT, Reason, Tick, skipped
 from ledger.places import (
     MOMENT,
@@ -49,6 +51,7 @@ from ledger.places import (
     RedisPlace,
     message,
     messages,
+    push,
     remainder_of,
 )
 
@@ -73,6 +76,7 @@ class Side:
     looks: dict[str, Any] = field(default_factory=dict)
     grants: list[Grant] = field(default_factory=list)
     known: dict[tuple[Kind, str], Change] = field(default_factory=dict)
+    memories: dict[str, Memory] = field(default_factory=dict)
     upto: int = 0
 
     def __post_init__(self) -> None:
@@ -97,6 +101,10 @@ class Side:
         record = self.place.record(entry)
         return Tick(entry, (record.mark if record else self.place.now()) + ahead)
 
+    def remember(self, entry: str, told: Record | Answer) -> None:
+        """Remember a mark as nodes do, to vouch for it."""
+        self.memories[entry] = Memory(entry, told.mark, runs=told.runs)
+
     def follow(self) -> list[Any]:
         told = self.nodes[0].changes(self.upto)
         self.known |= {(each.kind, each.name): each for each in told.changes}
@@ -106,12 +114,13 @@ class Side:
         return [sorted(changes), told.more, told.whole]
 
     def recover(self) -> Any:
-        told = self.nodes[0].recover(Testimony())
+        memories = list(self.memories.values())
+        told = self.nodes[0].recover(Testimony(memories))
         later = sorted(self.known.values(), key=lambda each: each.revision)
         self.nodes[0].restore([each for each in later if each.revision > told.revision])
         self.place.pass_time(BRIEF)  # in which all that is remembered is heard
         for node in self.nodes:
-            node.recover(Testimony())
+            push(node, memories)
         return told.lost
 
     def summary(self) -> Any:
@@ -165,6 +174,8 @@ class OperatorMachine(RuleBasedStateMachine):
             revision = side.expected(entry, False) if as_stored else None
             known = Registration(entry, fingerprint, revision=revision)
             (record,) = side.nodes[number].register([known])
+            if record:
+                side.remember(entry, record)
             return record and (record.runs, record.fingerprint)
 
         self.do(work)
@@ -191,6 +202,8 @@ class OperatorMachine(RuleBasedStateMachine):
         def work(side: Side) -> Any:
             expected, ended = side.expected(entry, is_stale), side.remainder(entry, which)
             (told,) = side.operator.remove([Removal(entry, expected, ended)])
+            if told.done:
+                side.memories.pop(entry, None)
             return told.done, bool(told.revision)
 
         if self.do(work)[0]:
@@ -256,6 +269,7 @@ class OperatorMachine(RuleBasedStateMachine):
             grant = answer.grant
             if grant:
                 side.grants.append(grant)
+                side.remember(entry, answer)
             told = grant and (grant.attempt, grant.waited, grant.unwanted)
             orphans = sorted((each.tick.entry, each.attempt) for each in claimed.orphans)
             return answer.verdict, answer.runs, told, orphans, claimed.stirred

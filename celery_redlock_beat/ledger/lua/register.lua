@@ -30,13 +30,12 @@ local function register(entry, fingerprint, again, run_on_start, once, revision)
   if revision ~= '' and not is_stored_as(entry, tonumber(revision)) then return 'CHANGED' end
   local record = read_record(entry)
   if not record then
-    make_known(entry, fingerprint, run_on_start, once)
+    make_known(entry, fingerprint, run_on_start, once, known_from(revision))
   elseif record.unreadable then
     -- It stays as it is: the claim says so.
   elseif again == '1' or (revision == '' and was_missing(entry))
       or (record.fingerprint ~= fingerprint and record.fingerprint ~= '') then
-    -- A stored one was changed at its revision: a copy may lack that, and have its timetable of before.
-    make_known_anew(entry, record, fingerprint, math.min(now, tonumber(revision) or now))
+    make_known_anew(entry, record, fingerprint, known_from(revision))
   elseif record.fingerprint == '' then
     -- A mark that was pushed by a node without this entry: its timetable is not known to differ.
     record.fingerprint = fingerprint

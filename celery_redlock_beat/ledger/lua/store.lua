@@ -21,7 +21,7 @@ if refused then return refused end
 local function register(entry, fingerprint, run_on_start, once, is_new, remainder)
   local record = read_record(entry)
   if not record then
-    make_known(entry, fingerprint, run_on_start, once)
+    make_known(entry, fingerprint, run_on_start, once, now)
   elseif not record.unreadable and (is_new or record.fingerprint ~= fingerprint) then
     if is_new then record.runs = 0 end  -- what an old copy knows of a removed one of its name
     if remainder then finish(entry, record, remainder, 'skipped:before_registration', keep) end

@@ -1,6 +1,7 @@
 -- registration: an entry becomes known, or known anew. Shared by register and store.
 --
--- Unknown entry         mark = since = now: nothing of the past is sent
+-- Unknown entry         mark = since = now: nothing of the past is sent. One that was stored within
+--                       the last minute, and whose record a copy lacks, is known from then on
 -- once                  the same, but mark = 0: an entry of one instant that has passed is claimed
 --                       like any that is due, and skipped as before registration; so it is told
 -- run_on_start          a tick "now" is opened, unowned, its lease over, for whoever comes next;
@@ -17,8 +18,16 @@ local function open_now(entry, record)
   record.mark, record.runs = now, 1
 end
 
-local function make_known(entry, fingerprint, run_on_start, once)
-  local record = {mark = once == '1' and 0 or now, since = now, fence = 0, runs = 0,
+-- From when on an entry counts that is stored under a revision, which is an instant, or that is not
+-- stored: a copy may lack its record, or have its timetable of before, if that is not long ago. Of
+-- one that was stored longer ago nobody knows what was sent since.
+local function known_from(revision)
+  local stored = tonumber(revision)
+  return stored and now - stored <= 60000000 and math.min(now, stored) or now
+end
+
+local function make_known(entry, fingerprint, run_on_start, once, from)
+  local record = {mark = once == '1' and 0 or from, since = from, fence = 0, runs = 0,
                   fingerprint = fingerprint}
   if run_on_start == '1' then open_now(entry, record) end
   write_record(entry, record)
