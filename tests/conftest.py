@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from support.rabbitmq import find_rabbitmq
-from support.requirements import has_cc, has_netns, require
+from support.requirements import has_cc, has_netns, has_postgres, require
 
 pytest_plugins = ["support.fixtures"]
 
 NEEDS = {
     "needs_rabbitmq": ("rabbitmq-server", find_rabbitmq),
+    "needs_postgres": ("PostgreSQL", has_postgres),
     "needs_cc": ("a C compiler", has_cc),
     "needs_netns": ("network namespaces", has_netns),
 }

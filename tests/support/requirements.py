@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,11 @@ def has_program(*names: str) -> bool:
 def has_cc() -> bool:
     """Whether there is a C compiler."""
     return has_program("cc", "gcc", "clang")
+
+
+def has_postgres() -> bool:
+    """Whether there is a PostgreSQL server, also where Debian hides it."""
+    return has_program("initdb") or any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Other schedulers' interfaces over ours; each imports what it needs, and nothing imports them."""
