@@ -21,7 +21,7 @@ NEEDS = {
     "needs_cc": ("a C compiler", has_cc),
     "needs_netns": ("network namespaces", has_netns),
 }
-LEFT_OUT = {"slow", "needs_rabbitmq"}  # of the tests that plain tox runs ...
+LEFT_OUT = {"slow", "needs_rabbitmq", "needs_postgres"}  # of the tests that plain tox runs ...
 # ... so they must be where others run them.
 RUN_IN_FULL = {"integration", "chaos", "conformance", "model", "simulation"}
 
