@@ -13,6 +13,7 @@ from celery_redlock_beat.ledger import (
     MOST_PER_CALL,
     Pause,
     Registration,
+    Seed,
     Verdict,
 )
 from celery_redlock_beat.orphans import Orphans
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.feed import Feed
     from celery_redlock_beat.hand import Hand
+    from celery_redlock_beat.host import LastRun
     from celery_redlock_beat.lateness import Slot
     from celery_redlock_beat.ledger import Answer, Ask, Claimed, Ledger
     from celery_redlock_beat.ticks import Micros
@@ -88,6 +90,7 @@ class Claims:
                 self.alarms.look_at(record.entry, record.mark, self.clock.now())
                 slot = self.due.get(record.entry)
                 if slot:
+                    self.due.go_on(record.entry, record.fingerprint)
                     slot.since = record.since
                     self.due.advance(record.entry, record.mark)
                     self.pauses.apply(record.entry)
@@ -195,8 +198,13 @@ class Claims:
                 self.due.defer(name, claimed.now + wait)
 
 
-def registration_of(slot: Slot, *, again: bool = False) -> Registration:
-    """Return what makes a slot's entry known to the ledger; ``again``: it was removed meanwhile."""
+def registration_of(
+    slot: Slot, *, again: bool = False, last_run: LastRun | None = None
+) -> Registration:
+    """Return what makes a slot's entry known to the ledger; ``again``: it was removed meanwhile.
+
+    ``last_run`` tells when another scheduler sent it last.
+    """
     starts = slot.policy.run_on_start and slot.policy.enabled
     return Registration(
         slot.name,
@@ -205,4 +213,11 @@ def registration_of(slot: Slot, *, again: bool = False) -> Registration:
         run_on_start=starts,
         once=slot.is_once,
         revision=slot.revision,
+        takes_phase=slot.takes_phase,
+        seed=_seed_of(slot, last_run) if last_run else None,
     )
+
+
+def _seed_of(slot: Slot, last_run: LastRun) -> Seed:
+    phase = last_run.at % slot.period if slot.takes_phase and slot.period else None
+    return Seed(last_run.at, phase, last_run.again)

@@ -68,6 +68,8 @@ class Dispatcher:
             host.tell,
         )
         self._take = host.take
+        self.last_run = host.last_run
+        self._may_send = host.may_send
         self.teller = Teller(host.observe, host.entry_of, due, clock, namespace)
         self.testifier = Testifier(
             ledger, self.witness, due, self.hand, self.claims, self.teller.doubt
@@ -83,6 +85,8 @@ class Dispatcher:
                 is held and unsettled is kept.
         """
         self.attempts.begin()
+        if not self._may_send():
+            return self._stand_by()
         if not self.claims.register(ends):
             return True
         self.claims.attend()
@@ -98,6 +102,13 @@ class Dispatcher:
         tried = self.attempts.try_all(ends)
         self.attempts.settle()
         return more or tried or news
+
+    def _stand_by(self) -> bool:
+        """Ask for nothing, and keep up with the others: it is another scheduler's turn."""
+        self.hand.give_back(self.ledger)
+        self.can_send = True
+        self.claims.claim(0, can_send=False)
+        return self.feed.follow()
 
     def _learn(self, change: Change) -> None:
         if change.kind is Kind.PAUSE:

@@ -74,6 +74,14 @@ class DueQueue:
         group.members[slot.name] = None
         self._pending[slot.name] = None
 
+    def go_on(self, name: str, fingerprint: str) -> None:
+        """Have an interval go on with the phase that the ledger has of it, if it says none."""
+        slot = self._slots.get(name)
+        if slot and slot.takes_phase and slot.fingerprint != fingerprint:
+            self.discard(name)  # it has another timetable then
+            slot.go_on(fingerprint)
+            self.put(slot)
+
     def discard(self, name: str) -> None:
         """Forget an entry."""
         slot = self._slots.pop(name, None)

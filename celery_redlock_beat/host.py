@@ -10,11 +10,27 @@ if TYPE_CHECKING:
 
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.ledger.steering import Change
-    from celery_redlock_beat.ticks import Event
+    from celery_redlock_beat.ticks import Event, Micros
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """When another scheduler sent an entry last; ``again``: it may do so in turns with this one.
+
+    Without that, it counts only as long as no tick of the entry was claimed.
+    """
+
+    at: Micros
+    again: bool = False
 
 
 def _nothing(_change: Change) -> None:
     """Take in no stored entries."""
+
+
+def _never(_name: str) -> LastRun | None:
+    """Know of no other scheduler."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +39,13 @@ class Host:
 
     ``entry_of`` returns an entry that can be sent, ``observe`` is told each outcome, ``take`` each
     change of a stored entry, and ``tell`` returns what the node tells of itself, if that is news.
+    ``last_run`` returns when another scheduler sent an entry last, if one did; ``may_send`` whether
+    it is this fleet's turn.
     """
 
     entry_of: Callable[[str], RedlockEntry | None]
     observe: Callable[[Event], None]
     take: Callable[[Change], None] = _nothing
     tell: Callable[[], str] = str
+    last_run: Callable[[str], LastRun | None] = _never
+    may_send: Callable[[], bool] = lambda: True

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.ticks import COUNT_LIMIT, SECOND, Micros, Reason
-from celery_redlock_beat.timetables import Once, Opaque
+from celery_redlock_beat.timetables import Interval, Once, Opaque
 from celery_redlock_beat.timetables.jitter import due_at
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class Slot:
     before ``retry_at`` it is not asked for; ``look_again`` is when an opaque schedule wants to be
     asked after a run, whoever does it. Of a backlog up to ``backlog_end``, what is not later than
     ``floor`` is passed over. ``revision`` is that under which the entry is stored, if it is.
+    ``takes_phase`` tells that it is an interval which says no phase of its own.
     """
 
     name: str
@@ -98,6 +99,19 @@ class Slot:
     floor: Micros = 0
     backlog_end: Micros = 0
     revision: int | None = None
+    takes_phase: bool = False
+
+    @property
+    def period(self) -> Micros | None:
+        """The period of an interval, ``None`` for all else."""
+        inner = getattr(self.timetable, "inner", self.timetable)
+        return inner.period if isinstance(inner, Interval) else None
+
+    def go_on(self, fingerprint: str) -> None:
+        """Take the phase over that the ledger has of it, if its entry says none."""
+        going_on = getattr(self.timetable, "going_on", None)
+        if self.takes_phase and going_on:
+            self.timetable = going_on(fingerprint)
 
     @property
     def fingerprint(self) -> str:

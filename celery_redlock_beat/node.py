@@ -56,7 +56,8 @@ class Node:
             claims.due.put(slot)
         else:
             claims.due.discard(slot.name)
-        claims.unregistered[slot.name] = registration_of(slot, again=again)
+        last_run = self.dispatcher.last_run(slot.name)
+        claims.unregistered[slot.name] = registration_of(slot, again=again, last_run=last_run)
 
     def discard(self, name: str) -> None:
         """Stop sending an entry; its mark is remembered."""

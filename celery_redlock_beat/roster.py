@@ -162,6 +162,8 @@ class Roster:
             self.fault(EntryError(name, str(exc)))
         else:
             self.faults.pop(name, None)
+            if known and known.slot:
+                slot.go_on(known.slot.fingerprint)
             return slot, terms
         return None, None
 
@@ -218,7 +220,9 @@ def slot_of(
     check_policies(name, entry, policies, timetable)
     policy = policy_of(entry, policies, settings)
     doubts = [*doubts_about(entry), *doubts_about_time(entry, policies, policy)]
-    return Slot(name, timetable, policy), terms, doubts
+    slot = Slot(name, timetable, policy)
+    slot.takes_phase = policies.phase is None and slot.period is not None
+    return slot, terms, doubts
 
 
 def _check_fingerprint(name: str, timetable: Timetable | Opaque) -> None:

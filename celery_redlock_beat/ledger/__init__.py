@@ -34,13 +34,27 @@ MAY_MISS: Micros = 900 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
+class Seed:
+    """Where another scheduler stopped: up to ``at`` it sent an entry, and nothing later.
+
+    ``phase`` is that of its interval, which then goes on. ``again`` tells that it may have sent
+    since ticks were claimed here; without that, an entry of which one was claimed stays as it is.
+    """
+
+    at: Micros
+    phase: Micros | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Registration:
     """An entry that a node has, and the fingerprint of its timetable.
 
     ``again`` tells that it was removed or disabled meanwhile. ``run_on_start`` opens one tick at
     the first registration ever. ``once`` tells that it has one instant only: also where that has
     passed it shall be accounted for, as everything that is due. ``revision`` is that under which
-    it is stored, if it is.
+    it is stored, if it is. ``seed`` is where another scheduler stopped, and ``takes_phase`` that it
+    is an interval which says no phase, so that it goes on with the one it was seeded with.
     """
 
     entry: str
@@ -49,6 +63,8 @@ class Registration:
     run_on_start: bool = False
     once: bool = False
     revision: int | None = None
+    takes_phase: bool = False
+    seed: Seed | None = None
 
 
 @dataclass(frozen=True, slots=True)

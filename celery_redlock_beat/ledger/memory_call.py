@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Micros, Reason
 
 ALWAYS_ANSWERED = {"recover", "look"}
-OF_OPERATORS = {"repair", "store", "remove", "pause", "resume", "skip", "fire"}
+OF_OPERATORS = {"repair", "store", "remove", "pause", "resume", "skip", "fire", "seed"}
 
 
 @dataclass(frozen=True, slots=True)

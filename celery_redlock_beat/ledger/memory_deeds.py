@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 from celery_redlock_beat.ledger import Grant, Settlement, wire, wire_steering
 from celery_redlock_beat.ledger.memory_feed import Feed
-from celery_redlock_beat.ledger.memory_registration import make_known, make_known_anew, record_of
+from celery_redlock_beat.ledger.memory_registration import (
+    begin_at_seed,
+    make_known,
+    make_known_anew,
+    record_of,
+)
 from celery_redlock_beat.ledger.memory_server import NOBODY, Open
 from celery_redlock_beat.ledger.steering import (
     Firing,
@@ -68,9 +73,9 @@ def store(call: Call, definition: Definition) -> Steered:
     if stored != definition.expected or (remainder and not _holds(call, entry, remainder)):
         return Steered(entry, done=False, revision=stored)
     record, known = call.server.marks.get(entry), definition.registration
-    if record is None:
+    if record is None and not begin_at_seed(call, known):
         make_known(call, known, call.now)
-    elif is_new or record.fingerprint != known.fingerprint:
+    elif record and (is_new or record.fingerprint != known.fingerprint):
         if is_new:
             record.runs = 0  # what an old copy knows of a removed one of its name
         if remainder:

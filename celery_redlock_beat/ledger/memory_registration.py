@@ -5,11 +5,12 @@ It knows nothing of what is stored but under which revision.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from celery_redlock_beat.ledger import MAY_MISS, Record
+from celery_redlock_beat.ledger import HEARTBEAT_ALIVE, MAY_MISS, Record
 from celery_redlock_beat.ledger.memory_server import MINUTE, NOBODY, Mark, Open
-from celery_redlock_beat.ledger.steering import Kind
+from celery_redlock_beat.ledger.steering import Kind, Seeding
 from celery_redlock_beat.ticks import Tick
 
 if TYPE_CHECKING:
@@ -21,21 +22,58 @@ if TYPE_CHECKING:
 def register(call: Call, asked: Registration) -> Record | None:
     """Make an entry known, and answer its record, unless it is stored under another revision."""
     server, entry = call.server, asked.entry
-    if asked.revision is not None and server.changes.get((Kind.ENTRY, entry)) != asked.revision:
+    if _is_stored_otherwise(call, asked):
         return None
     record = server.marks.get(entry)
-    if record is None:
-        record = make_known(call, asked, _known_from(call, asked))
+    fingerprint = _with_phase_of(record, asked)
+    if begin_at_seed(call, asked):
+        pass
+    elif record is None:
+        make_known(call, asked, _known_from(call, asked))
     elif (
         asked.again
         or (asked.revision is None and server.was_missing(entry, MAY_MISS))
-        or record.fingerprint not in (asked.fingerprint, "")
+        or record.fingerprint not in (fingerprint, "")
     ):
-        make_known_anew(record, asked.fingerprint, _known_from(call, asked))
+        make_known_anew(record, fingerprint, _known_from(call, asked))
     else:
-        record.fingerprint = asked.fingerprint
+        record.fingerprint = fingerprint
     server.present[entry] = call.now
-    return record_of(entry, record)
+    return record_of(entry, server.marks[entry])
+
+
+def seed(call: Call, asked: Registration, note: str) -> tuple[Seeding, Record | None]:
+    """Let an entry begin where another scheduler stopped, before a node does it."""
+    server, entry = call.server, asked.entry
+    if _is_stored_otherwise(call, asked):
+        return Seeding.CHANGED, None
+    record, at = server.marks.get(entry), asked.seed.at if asked.seed else call.now
+    is_there = record is not None and record.since == min(call.now, at)
+    done = is_there or begin_at_seed(call, asked)
+    if done and not is_there:
+        server.present[entry] = call.now
+        call.note_deed(entry, "seeded", note)
+    return Seeding.DONE if done else Seeding.CLAIMED, record_of(entry, server.marks[entry])
+
+
+def begin_at_seed(call: Call, asked: Registration) -> bool:
+    """Let an entry begin where another scheduler stopped; return whether it does so now."""
+    if asked.seed is None:
+        return False
+    server, entry, at = call.server, asked.entry, min(call.now, asked.seed.at)
+    record, fingerprint = server.marks.get(entry), asked.fingerprint
+    if asked.seed.phase is not None:
+        fingerprint = _going_on(fingerprint, asked.seed.phase)
+    if record is None:
+        server.marks[entry] = Mark(at, at, 0, 0, fingerprint)
+    elif not _node_lives(call) and _was_never_claimed(call, entry, record):
+        record.mark, record.since, record.fingerprint = at, at, fingerprint
+    elif asked.seed.again and at > record.mark:
+        record.mark = at
+        make_known_anew(record, fingerprint, at)
+    else:
+        return False
+    return True
 
 
 def make_known(call: Call, asked: Registration, since: Micros) -> Mark:
@@ -56,12 +94,39 @@ def make_known_anew(record: Mark, fingerprint: str, since: Micros) -> None:
     record.since, record.fingerprint = max(record.since, since), fingerprint
 
 
+def record_of(entry: str, mark: Mark) -> Record:
+    """Return a record as it is told."""
+    return Record(entry, mark.mark, mark.since, mark.fence, mark.runs, mark.fingerprint)
+
+
+def _is_stored_otherwise(call: Call, asked: Registration) -> bool:
+    stored = call.server.changes.get((Kind.ENTRY, asked.entry))
+    return asked.revision is not None and stored != asked.revision
+
+
 def _known_from(call: Call, asked: Registration) -> Micros:
     """Return from when on an entry counts: from when it was stored, if that is not long ago."""
     stored = asked.revision
     return min(call.now, stored) if stored and call.now - stored <= MINUTE else call.now
 
 
-def record_of(entry: str, mark: Mark) -> Record:
-    """Return a record as it is told."""
-    return Record(entry, mark.mark, mark.since, mark.fence, mark.runs, mark.fingerprint)
+def _going_on(fingerprint: str, phase: Micros) -> str:
+    return re.sub(r"(interval:\d+)\+0", rf"\g<1>~{phase}", fingerprint, count=1)
+
+
+def _with_phase_of(record: Mark | None, asked: Registration) -> str:
+    """Return the fingerprint that goes on with the phase of its seed, if its period does."""
+    found = re.search(r"interval:(\d+)~(\d+)", record.fingerprint) if record else None
+    if found and asked.takes_phase and f"interval:{found[1]}+0" in asked.fingerprint:
+        return _going_on(asked.fingerprint, int(found[2]))
+    return asked.fingerprint
+
+
+def _node_lives(call: Call) -> bool:
+    heard = min(call.now, max(call.server.nodes.values(), default=0))
+    return call.now - heard <= HEARTBEAT_ALIVE
+
+
+def _was_never_claimed(call: Call, entry: str, record: Mark) -> bool:
+    untouched = record.fence == 0 and record.runs == 0 and record.mark == record.since
+    return untouched and entry not in call.server.repairs

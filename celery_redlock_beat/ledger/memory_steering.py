@@ -11,19 +11,21 @@ from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.ledger import HISTORY, SETTLED_KEPT, memory_deeds, wire_steering
 from celery_redlock_beat.ledger.memory_call import Hold, no_list
 from celery_redlock_beat.ledger.memory_recovery import Push
+from celery_redlock_beat.ledger.memory_registration import seed
 from celery_redlock_beat.ledger.steering import Firing
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from celery_redlock_beat.ledger import Command
+    from celery_redlock_beat.ledger import Command, Record, Registration
     from celery_redlock_beat.ledger.memory_server import MemoryServer
     from celery_redlock_beat.ledger.steering import (
         Definition,
         Look,
         Removal,
         Resumption,
+        Seeding,
         Shot,
         Skipping,
         Steered,
@@ -58,6 +60,13 @@ class MemorySteering(Hold):
         """Add entries, or change them."""
         with self._call("store") as call:
             return [memory_deeds.store(call, each) for each in definitions]
+
+    def seed(
+        self, registrations: Sequence[Registration], note: str = ""
+    ) -> list[tuple[Seeding, Record | None]]:
+        """Let entries begin where another scheduler stopped; return what is known of each then."""
+        with self._call("seed") as call:
+            return [seed(call, each, note) for each in registrations]
 
     def remove(self, removals: Sequence[Removal]) -> list[Steered]:
         """Remove stored entries: when it has answered, nothing of them is enqueued any more."""

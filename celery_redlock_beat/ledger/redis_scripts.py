@@ -43,6 +43,7 @@ PARTS = {
     "register": ("registration",),
     "recover": ("feed",),
     "changes": ("feed",),
+    "seed": ("registration",),
     "store": ("feed", "registration", "remainder"),
     "remove": ("feed", "remainder"),
     "pause": ("feed",),

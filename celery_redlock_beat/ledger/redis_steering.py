@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from celery_redlock_beat.errors import DeliveryImpossible
-from celery_redlock_beat.ledger import HISTORY, SETTLED_KEPT, wire, wire_steering
+from celery_redlock_beat.ledger import (
+    HISTORY,
+    MOST_PER_CALL,
+    SETTLED_KEPT,
+    wire,
+    wire_steering,
+)
 from celery_redlock_beat.ledger.redis_looks import RedisLooks
-from celery_redlock_beat.ledger.steering import Firing, Skipping, Steered, Step
+from celery_redlock_beat.ledger.steering import Firing, Seeding, Skipping, Steered, Step
 from celery_redlock_beat.ledger.wire_steering import REMEMBERED, RESERVED
 from celery_redlock_beat.ticks import SECOND
 
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
     from celery_redlock_beat.clock import LedgerClock
-    from celery_redlock_beat.ledger import Command
+    from celery_redlock_beat.ledger import Command, Record, Registration
     from celery_redlock_beat.ledger.steering import Definition, Removal, Shot
     from celery_redlock_beat.ticks import Micros, Tick
 
@@ -48,6 +54,23 @@ class RedisSteering(RedisLooks):
         return wire_steering.steered(
             definitions, wire_steering.definition, self._steer("store", "gone", "present")
         )
+
+    def seed(
+        self, registrations: Sequence[Registration], note: str = ""
+    ) -> list[tuple[Seeding, Record | None]]:
+        """Let entries begin where another scheduler stopped; return what is known of each then."""
+        answers: list[tuple[Seeding, Record | None]] = []
+        for chunk in wire.chunks(registrations, MOST_PER_CALL):
+            rows = wire.flat(
+                (r.entry, r.fingerprint, wire.said(r.revision), note, *wire.seeded(r))
+                for r in chunk
+            )
+            (told,) = self._call("seed", rows, keys=[self._named["present"]])
+            answers += [
+                (Seeding(wire.text(answer)), wire.record(r.entry, text))
+                for r, (answer, text) in zip(chunk, told, strict=True)
+            ]
+        return answers
 
     def remove(self, removals: Sequence[Removal]) -> list[Steered]:
         """Remove stored entries: when it has answered, nothing of them is enqueued any more."""

@@ -178,6 +178,14 @@ class Steered:
     revision: int
 
 
+class Seeding(StrEnum):
+    """The answer to seed: the first one also where it began there already."""
+
+    DONE = "DONE"
+    CLAIMED = "CLAIMED"
+    CHANGED = "CHANGED"
+
+
 class Skipping(StrEnum):
     """The answer to skip."""
 
@@ -227,6 +235,11 @@ class Steering(Protocol):
 
     def store(self, definitions: Sequence[Definition]) -> list[Steered]:
         """Add entries, or change them."""
+
+    def seed(
+        self, registrations: Sequence[Registration], note: str = ""
+    ) -> list[tuple[Seeding, Record | None]]:
+        """Let entries begin where another scheduler stopped; return what is known of each then."""
 
     def remove(self, removals: Sequence[Removal]) -> list[Steered]:
         """Remove stored entries: when it has answered, nothing of them is enqueued any more."""

@@ -35,7 +35,14 @@ def flat(rows: Iterable[Iterable[Any]]) -> list[Any]:
 def known_as(r: Registration) -> tuple[Any, ...]:
     """Return an entry as it is registered."""
     flags = int(r.again), int(r.run_on_start), int(r.once)
-    return r.entry, r.fingerprint, *flags, said(r.revision)
+    return r.entry, r.fingerprint, *flags, said(r.revision), *seeded(r)
+
+
+def seeded(r: Registration) -> tuple[Any, ...]:
+    """Return whether an entry takes a phase, and where another scheduler stopped, if one did."""
+    seed = r.seed
+    told = (seed.at, said(seed.phase), int(seed.again)) if seed else ("", "", 0)
+    return int(r.takes_phase), *told
 
 
 def asked(ask: Ask) -> tuple[Any, ...]:

@@ -115,7 +115,7 @@ def definition(each: Definition) -> tuple[Any, ...]:
     known = each.registration
     flags = int(known.run_on_start), int(known.once)
     row = known.entry, each.document, each.expected, known.fingerprint, *flags, each.note
-    return *row, *remainder(each.remainder)
+    return *row, *wire.seeded(known), *remainder(each.remainder)
 
 
 def removal(each: Removal) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.ticks import Count, Micros, Timetable, to_datetime
@@ -29,6 +29,11 @@ class Bounded:
         """A short text that changes exactly when the inner timetable or a bound does."""
         start, end = ("" if each is None else each for each in (self.start, self.end))
         return f"{self.inner.fingerprint}|{start}..{end}"
+
+    def going_on(self, fingerprint: str) -> Bounded:
+        """Return it with an interval that goes on with the phase in a fingerprint."""
+        going_on = getattr(self.inner, "going_on", None)
+        return replace(self, inner=going_on(fingerprint)) if going_on else self
 
     def next_after(self, moment: Micros) -> Micros | None:
         """Return the first instant later than ``moment``, or ``None`` if there is none."""

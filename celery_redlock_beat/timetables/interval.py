@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.ticks import Count, Micros
@@ -30,10 +31,14 @@ class Interval:
     Counting from the epoch and not from a start lets all nodes agree without talking, and a
     restart or a deploy does not restart the countdown.  A phase counts modulo the period, so that
     equal sets of instants are equal values.
+
+    ``goes_on`` tells that the phase is not the entry's own, but that of the scheduler which sent it
+    before.
     """
 
     period: Micros
     phase: Micros = 0
+    goes_on: bool = False
 
     def __post_init__(self) -> None:
         check_period(self.period)
@@ -42,7 +47,12 @@ class Interval:
     @property
     def fingerprint(self) -> str:
         """A short text that changes exactly when the set of instants does."""
-        return f"interval:{self.period}+{self.phase}"
+        return f"interval:{self.period}{'~' if self.goes_on else '+'}{self.phase}"
+
+    def going_on(self, fingerprint: str) -> Interval:
+        """Return it with the phase in a fingerprint, if that is of this period and goes on."""
+        found = re.search(rf"\binterval:{self.period}~(\d+)", fingerprint)
+        return replace(self, phase=int(found[1]), goes_on=True) if found else self
 
     def next_after(self, moment: Micros) -> Micros | None:
         """Return the first instant later than ``moment``; ``None`` past the year 9999."""

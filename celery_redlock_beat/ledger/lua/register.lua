@@ -3,7 +3,8 @@
 -- KEYS  13 present   zset   entry → when a node that has it last said so, µs
 -- ARGV  5 how long an entry may be missing while nodes live, µs
 --       6.. per entry: entry, fingerprint, 0|1 each: again, run_on_start, once; the revision under
---       which it is stored ("" for none)
+--       which it is stored ("" for none); 0|1: takes_phase; of its seed the instant, µs, the phase,
+--       µs ("" for none), and 0|1: again
 -- Answer  OK, then one text per entry: "mark since fence runs fingerprint", "" if unreadable,
 --         "CHANGED" if it is stored under another revision, and nothing was done
 --
@@ -18,17 +19,24 @@ local present, may_miss = KEYS[13], tonumber(ARGV[5])
 local refused = refusal() or foreign(present, 'zset') or foreign(nodes, 'zset')
 if refused then return refused end
 
--- No later than now: one that is ahead was heard before the clock was set back.
-local beat = math.min(now, tonumber(redis.call('ZREVRANGE', nodes, 0, 0, 'WITHSCORES')[2] or '0'))
+local heartbeat = last_heartbeat()
 
 local function was_missing(entry)
   local seen = tonumber(redis.call('ZSCORE', present, entry) or '')
-  return seen and beat - seen > may_miss
+  return seen and heartbeat - seen > may_miss
 end
 
-local function register(entry, fingerprint, again, run_on_start, once, revision)
+local function register(entry, fingerprint, again, run_on_start, once, revision, takes_phase,
+                        seed_at, seed_phase, seed_again)
   if revision ~= '' and not is_stored_as(entry, tonumber(revision)) then return 'CHANGED' end
   local record = read_record(entry)
+  if seed_at ~= '' and begin_at_seed(entry, record, fingerprint, seed_at, seed_phase, seed_again) then
+    redis.call('ZADD', present, int(now), entry)
+    return redis.call('HGET', marks, 'e:' .. entry)
+  end
+  if takes_phase == '1' and record and not record.unreadable then
+    fingerprint = with_phase_of(record, fingerprint)
+  end
   if not record then
     make_known(entry, fingerprint, run_on_start, once, known_from(revision))
   elseif record.unreadable then
@@ -46,5 +54,5 @@ local function register(entry, fingerprint, again, run_on_start, once, revision)
 end
 
 local records = {}
-for i = 6, #ARGV, 6 do records[#records + 1] = register(unpack(ARGV, i, i + 5)) end
+for i = 6, #ARGV, 10 do records[#records + 1] = register(unpack(ARGV, i, i + 9)) end
 return answer('OK', records)

@@ -3,7 +3,8 @@
 -- KEYS  13 gone   14 present   zset   entry → when a node that has it last said so, µs
 -- ARGV  5 how long a settled grant is kept, µs
 --       6.. per entry: entry, its document, the revision that it must have ("0": it must be new),
---       fingerprint, 0|1 each: run_on_start, once; what to note of it; its remainder
+--       fingerprint, 0|1 each: run_on_start, once; what to note of it; takes_phase and its seed, as
+--       in register; its remainder
 -- Answer  OK, then {answer, revision} per entry
 --   DONE     stored under that revision
 --   CHANGED  it has that revision (0: it is not there), or its remainder is another one: nothing
@@ -18,9 +19,11 @@ local refused = refusal_of_operator() or foreign_feed(gone) or foreign(present, 
   or cannot_close()
 if refused then return refused end
 
-local function register(entry, fingerprint, run_on_start, once, is_new, remainder)
+local function register(entry, fingerprint, run_on_start, once, is_new, remainder, seed_at, phase)
   local record = read_record(entry)
-  if not record then
+  if not record and seed_at ~= '' then
+    begin_at_seed(entry, nil, fingerprint, seed_at, phase, '0')
+  elseif not record then
     make_known(entry, fingerprint, run_on_start, once, now)
   elseif not record.unreadable and (is_new or record.fingerprint ~= fingerprint) then
     if is_new then record.runs = 0 end  -- what an old copy knows of a removed one of its name
@@ -33,16 +36,17 @@ end
 local answers = {}
 local i = 6
 while i <= #ARGV do
-  local entry, document, expected, fingerprint, run_on_start, once, detail = unpack(ARGV, i, i + 6)
+  local entry, document, expected, fingerprint, run_on_start, once, detail, _, seed_at, phase =
+    unpack(ARGV, i, i + 9)
   local remainder
-  remainder, i = read_remainder(i + 7)
+  remainder, i = read_remainder(i + 11)
   local stored = redis.call('ZSCORE', changes, 'e:' .. entry) or '0'
   if tonumber(stored) ~= tonumber(expected)
       or (remainder and not holds(entry, read_record(entry), remainder)) then
     answers[#answers + 1] = {'CHANGED', int(tonumber(stored))}
   else
     -- First, since the revision is noted with the last fence, and its remainder takes some.
-    register(entry, fingerprint, run_on_start, once, expected == '0', remainder)
+    register(entry, fingerprint, run_on_start, once, expected == '0', remainder, seed_at, phase)
     local revision = next_revision()
     put(gone, 'e', entry, revision, int(revision) .. ' ' .. document)
     note_deed(entry, expected == '0' and 'added' or 'changed', detail, remainder)

@@ -1,4 +1,4 @@
--- registration: an entry becomes known, or known anew. Shared by register and store.
+-- registration: an entry becomes known, or known anew. Shared by register, store and seed.
 --
 -- Unknown entry         mark = since = now: nothing of the past is sent. One that was stored within
 --                       the last minute, and whose record a copy lacks, is known from then on
@@ -8,6 +8,21 @@
 --                       once per entry ever registered, since only an unknown entry gets it. It is
 --                       a run. Where all data was lost with all who remembered the entry, it has
 --                       never been registered
+-- Seed                  Another scheduler sent it up to an instant, and nothing later:
+--                       mark = since = that, no later than now. Where it is known already, so it
+--                       becomes as long as nothing was claimed of it and no node lives, which might
+--                       have counted on; else, if the other one has sent again, its mark rises
+-- takes_phase           An interval that says no phase, "interval:<period>+0", goes on with that of
+--                       its seed, "interval:<period>~<phase>", until its period is another one
+
+-- No later than now: one that is ahead was heard before the clock was set back.
+local function last_heartbeat()
+  return math.min(now, tonumber(redis.call('ZREVRANGE', nodes, 0, 0, 'WITHSCORES')[2] or '0'))
+end
+
+local function node_lives()
+  return now - last_heartbeat() <= 30000000
+end
 
 local function open_now(entry, record)
   local member = int(now) .. ':' .. entry
@@ -37,4 +52,42 @@ end
 local function make_known_anew(entry, record, fingerprint, from)
   record.since, record.fingerprint = math.max(record.since, from), fingerprint
   write_record(entry, record)
+end
+
+-- What the fingerprint of an entry becomes that goes on with the phase of its seed.
+local function going_on(fingerprint, phase)
+  return (string.gsub(fingerprint, '(interval:%d+)%+0', '%1~' .. phase, 1))
+end
+
+local function with_phase_of(record, fingerprint)
+  local period, phase = string.match(record.fingerprint, 'interval:(%d+)~(%d+)')
+  if period and string.find(fingerprint, 'interval:' .. period .. '+0', 1, true) then
+    return going_on(fingerprint, phase)
+  end
+  return fingerprint
+end
+
+local function was_never_claimed(entry, record)
+  return record.fence == 0 and record.runs == 0 and record.mark == record.since
+    and not redis.call('HGET', marks, 'x:' .. entry)
+end
+
+-- Let an entry begin where another scheduler stopped; whether it does so from now on.
+local function begin_at_seed(entry, record, fingerprint, at, phase, again)
+  at = math.min(now, tonumber(at))
+  if phase ~= '' then fingerprint = going_on(fingerprint, phase) end
+  if not record then
+    make_known(entry, fingerprint, '0', '0', at)
+  elseif record.unreadable then
+    return false
+  elseif not node_lives() and was_never_claimed(entry, record) then
+    record.mark, record.since, record.fingerprint = at, at, fingerprint
+    write_record(entry, record)
+  elseif again == '1' and at > record.mark then
+    record.mark = at
+    make_known_anew(entry, record, fingerprint, at)
+  else
+    return false
+  end
+  return true
 end
