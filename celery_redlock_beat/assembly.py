@@ -14,12 +14,17 @@ from celery_redlock_beat.due import DueQueue
 from celery_redlock_beat.ledger.memory import MemoryLedger, MemoryServer
 from celery_redlock_beat.ledger.redis import RedisLedger
 from celery_redlock_beat.node import Node
+from celery_redlock_beat.predecessors.predecessor import Predecessor
+from celery_redlock_beat.predecessors.redbeat.interlock import RedBeatInterlock
+from celery_redlock_beat.predecessors.seed_file import SeedFile
 from celery_redlock_beat.store.client import locate
 from celery_redlock_beat.store.eviction import eviction_warning
 from celery_redlock_beat.ticks import SECOND, listed
 from celery_redlock_beat.timetables import app_zone
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from celery import Celery
 
     from celery_redlock_beat.delivery import Delivery, Send
@@ -65,6 +70,20 @@ def assemble(app: Celery, settings: Settings, *, send: Send, host: Host) -> Node
         lease=micros(settings.lease),
     )
     return Node(dispatcher, micros(settings.poll), lambda: _warn_of_eviction(server))
+
+
+def predecessor_of(
+    app: Celery, settings: Settings, names: Callable[[], Collection[str]]
+) -> Predecessor:
+    """Return what is known of the scheduler that sent the entries before; touches no network.
+
+    ``names`` returns the entries of this node.
+    """
+    if settings.interlock:
+        return RedBeatInterlock(app, settings.namespace, micros(settings.lease), names)
+    if settings.seed:
+        return SeedFile(settings.seed, app.timezone)
+    return Predecessor()
 
 
 def delivery_name(settings: Settings, server: Server) -> str:

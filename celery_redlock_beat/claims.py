@@ -21,15 +21,13 @@ from celery_redlock_beat.pauses import Pauses
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from celery_redlock_beat.clock import LedgerClock
     from celery_redlock_beat.due import DueQueue
     from celery_redlock_beat.feed import Feed
     from celery_redlock_beat.hand import Hand
-    from celery_redlock_beat.host import LastRun
+    from celery_redlock_beat.host import Host, LastRun
     from celery_redlock_beat.lateness import Slot
-    from celery_redlock_beat.ledger import Answer, Ask, Claimed, Ledger
+    from celery_redlock_beat.ledger import Answer, Ask, Claimed, Ledger, Record
     from celery_redlock_beat.ticks import Micros
     from celery_redlock_beat.witness import Witness
 
@@ -54,8 +52,7 @@ class Claims:
         witness: Witness,
         feed: Feed,
         lease: Micros,
-        has_entry: Callable[[str], bool],
-        tell: Callable[[], str],
+        host: Host,
     ) -> None:
         self.ledger = ledger
         self.clock = clock
@@ -64,9 +61,10 @@ class Claims:
         self.witness = witness
         self.feed = feed
         self.pauses = Pauses(ledger, due)
-        self._tell = tell
+        self._tell = host.tell
+        self._seeded = host.seeded
         self.alarms = Alarms(ledger.marks_key)
-        self.orphans = Orphans(lease, has_entry)
+        self.orphans = Orphans(lease, lambda name: host.entry_of(name) is not None)
         self.unregistered: dict[str, Registration] = {}
         self.forgotten: set[str] = set()
         self._told_again: set[str] = set()
@@ -86,6 +84,8 @@ class Claims:
                 del self.unregistered[asked.entry]
                 if record is None:
                     continue  # it is unreadable, or was changed meanwhile: the claim says so
+                if asked.seed and (news := _answer_to(asked.seed, record)) is not None:
+                    self._seeded(record.entry, news)
                 self.witness.hear_mark(record.entry, record.mark, record.runs)
                 self.alarms.look_at(record.entry, record.mark, self.clock.now())
                 slot = self.due.get(record.entry)
@@ -110,6 +110,12 @@ class Claims:
             self.ledger.attend(chunk)
             for _ in chunk:
                 self._unattended.popleft()
+
+    def ask_for_phases(self) -> None:
+        """Be told anew which intervals go on with what phase: a recovery may have lost some."""
+        for slot in self.due:
+            if slot.goes_on:
+                self.unregistered.setdefault(slot.name, registration_of(slot))
 
     def attend_soon(self) -> None:
         """Tell it anew with the next pass: the ledger was away, or it may have forgotten."""
@@ -208,7 +214,7 @@ def registration_of(
     starts = slot.policy.run_on_start and slot.policy.enabled
     return Registration(
         slot.name,
-        slot.fingerprint,
+        slot.own_fingerprint,
         again=again,
         run_on_start=starts,
         once=slot.is_once,
@@ -221,3 +227,10 @@ def registration_of(
 def _seed_of(slot: Slot, last_run: LastRun) -> Seed:
     phase = last_run.at % slot.period if slot.takes_phase and slot.period else None
     return Seed(last_run.at, phase, last_run.again)
+
+
+def _answer_to(seed: Seed, record: Record) -> bool | None:
+    """Return whether an entry begins at its seed, or ``None`` where it did so long ago."""
+    if record.since != seed.at:
+        return False
+    return True if record.mark == seed.at else None

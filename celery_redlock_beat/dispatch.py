@@ -64,8 +64,7 @@ class Dispatcher:
             self.witness,
             self.feed,
             lease,
-            lambda name: host.entry_of(name) is not None,
-            host.tell,
+            host,
         )
         self._take = host.take
         self.last_run = host.last_run
@@ -76,6 +75,7 @@ class Dispatcher:
         )
         self.attempts = Attempts(self.claims, delivery, self.teller, host.entry_of, namespace)
         self.can_send = False
+        self._stands_by = False
 
     def step(self, ends: Micros) -> bool:
         """Go along the line once, until a monotonic instant; return whether more is waiting.
@@ -85,7 +85,8 @@ class Dispatcher:
                 is held and unsettled is kept.
         """
         self.attempts.begin()
-        if not self._may_send():
+        self._stands_by = not self._may_send()
+        if self._stands_by:
             return self._stand_by()
         if not self.claims.register(ends):
             return True
@@ -118,6 +119,8 @@ class Dispatcher:
 
     def next_look(self) -> Micros:
         """Return how long nothing is going to be due, and no lease known to us ends."""
+        if self._stands_by:
+            return SECOND
         if not self.can_send:
             return RETRY
         now, instant = self.clock.now(), self.claims.next_look()

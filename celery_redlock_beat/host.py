@@ -28,6 +28,10 @@ def _nothing(_change: Change) -> None:
     """Take in no stored entries."""
 
 
+def _ignore(_name: str, _taken: bool) -> None:  # noqa: FBT001 - as it is told
+    """Do nothing about it."""
+
+
 def _never(_name: str) -> LastRun | None:
     """Know of no other scheduler."""
     return None
@@ -39,8 +43,8 @@ class Host:
 
     ``entry_of`` returns an entry that can be sent, ``observe`` is told each outcome, ``take`` each
     change of a stored entry, and ``tell`` returns what the node tells of itself, if that is news.
-    ``last_run`` returns when another scheduler sent an entry last, if one did; ``may_send`` whether
-    it is this fleet's turn.
+    ``last_run`` returns when another scheduler sent an entry last, if one did, and ``seeded`` is
+    told whether it begins there; ``may_send`` tells whether it is this fleet's turn.
     """
 
     entry_of: Callable[[str], RedlockEntry | None]
@@ -48,4 +52,5 @@ class Host:
     take: Callable[[Change], None] = _nothing
     tell: Callable[[], str] = str
     last_run: Callable[[str], LastRun | None] = _never
+    seeded: Callable[[str, bool], None] = _ignore
     may_send: Callable[[], bool] = lambda: True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.ticks import COUNT_LIMIT, SECOND, Micros, Reason
@@ -107,8 +107,22 @@ class Slot:
         inner = getattr(self.timetable, "inner", self.timetable)
         return inner.period if isinstance(inner, Interval) else None
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it goes on with the phase of the scheduler that sent it before."""
+        return bool(getattr(getattr(self.timetable, "inner", self.timetable), "goes_on", False))
+
+    @property
+    def own_fingerprint(self) -> str:
+        """The fingerprint without a phase that goes on: of that, the ledger decides."""
+        if not self.goes_on:
+            return self.fingerprint
+        own = replace(self)
+        own.go_on("")
+        return own.fingerprint
+
     def go_on(self, fingerprint: str) -> None:
-        """Take the phase over that the ledger has of it, if its entry says none."""
+        """Have the phase that the ledger has of it, if its entry says none."""
         going_on = getattr(self.timetable, "going_on", None)
         if self.takes_phase and going_on:
             self.timetable = going_on(fingerprint)

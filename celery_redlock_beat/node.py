@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from celery_redlock_beat.claims import registration_of
 from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
+from celery_redlock_beat.ledger import MOST_PER_CALL
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from celery_redlock_beat.dispatch import Dispatcher
     from celery_redlock_beat.lateness import Slot
@@ -81,6 +82,26 @@ class Node:
             except LedgerUnavailable as exc:
                 wait = self._away(exc)
         return wait
+
+    def settled(self) -> dict[str, Micros]:
+        """Return up to which instant all ticks of each entry are settled, as far as is known."""
+        witness = self.dispatcher.witness
+        return {entry: witness.closed(entry) for entry in witness.marks}
+
+    def settled_by_now(self, entries: Collection[str]) -> dict[str, Micros]:
+        """Return the same of some entries, asked for over a connection of its own.
+
+        Raises:
+            LedgerUnavailable: the ledger could not be asked.
+        """
+        ledger, names = self.dispatcher.ledger.sibling(), list(entries)
+        chunks = (names[at : at + MOST_PER_CALL] for at in range(0, len(names), MOST_PER_CALL))
+        looks = [look for chunk in chunks for look in ledger.look(chunk)]
+        return {
+            look.entry: min([look.record.mark, *(each.previous for each in look.open)])
+            for look in looks
+            if look.record
+        }
 
     def problems(self) -> dict[str, str]:
         """Return what keeps this node from its work, by kind; without a text, it does not."""

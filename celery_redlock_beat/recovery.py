@@ -60,6 +60,7 @@ class Testifier:
             recovery = self._push()
         if not recovery.wait:
             self._claims.feed.begin_anew()
+            self._claims.ask_for_phases()
         return recovery.wait
 
     def _push(self) -> Recovery:

@@ -86,7 +86,7 @@ class Roster:
         """Yield name, fingerprint, and task of every entry that is good, as nodes tell of them."""
         for slot in self.slots():
             entry = self.entry_of(slot.name)
-            yield slot.name, slot.fingerprint, str(entry.task) if entry else ""
+            yield slot.name, slot.own_fingerprint, str(entry.task) if entry else ""
 
     def compare(self, schedule: Mapping[str, RedlockEntry]) -> None:
         """Take in what changed since the last time: all of it when told so, else a slice."""
@@ -108,6 +108,7 @@ class Roster:
         slot, terms = self._slot_of(name, entry, known)
         if slot:
             slot.revision = revision
+            slot.takes_phase = False  # its document can say one
             self._put(slot)
         elif known:
             self._discard(name)

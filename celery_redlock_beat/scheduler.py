@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from celery.beat import Scheduler
 
-from celery_redlock_beat.assembly import assemble, check, delivery_name
+from celery_redlock_beat.assembly import assemble, check, delivery_name, predecessor_of
 from celery_redlock_beat.clock import monotonic_micros
 from celery_redlock_beat.complaints import Complaints
 from celery_redlock_beat.configured import ConfiguredEntries
@@ -15,10 +15,12 @@ from celery_redlock_beat.definitions import Definitions
 from celery_redlock_beat.delivery.applying import apply_entry
 from celery_redlock_beat.entries import RedlockEntry
 from celery_redlock_beat.errors import ConfigurationError, LedgerError
+from celery_redlock_beat.handover import Handover
 from celery_redlock_beat.host import Host
 from celery_redlock_beat.observers.group import Group
 from celery_redlock_beat.observers.log import OutcomeLog
 from celery_redlock_beat.observers.receivers import Receivers
+from celery_redlock_beat.predecessors.redbeat.settings import RedBeatSettings
 from celery_redlock_beat.roster import Roster
 from celery_redlock_beat.setting_values import SHORTEST_POLL
 from celery_redlock_beat.settings import Settings
@@ -29,6 +31,7 @@ from celery_redlock_beat.vitals import Vitals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from celery import Celery
     from celery.beat import ScheduleEntry
@@ -53,6 +56,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
 
     Entry = RedlockEntry
     max_interval = 0.5
+    lock_key = None  # RedBeat's receiver of beat_init asks every scheduler, once it is imported
     _heap: list[Any] | None
     _in_pass = False
     _closed_in_pass = False
@@ -80,11 +84,16 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self.roster.changed = self.vitals.changed
         self._tell = Group(OutcomeLog(), Receivers(), self.vitals.observe)
         self._complaints = Complaints()
+        self._predecessor = predecessor_of(app, self.settings, self._names)
+        self._handover = Handover(self._predecessor, self.last_run_elsewhere, self._put_all)
         filename = kwargs.get("schedule_filename")
         check_broker_url(app)  # here, since the banner would quote a part of its password
         if not lazy:
             check(app, self.settings)
+            for answer in RedBeatSettings.from_app(app).answers:
+                logger.warning("%s", answer)
             self.vitals.check()
+            self._predecessor.check()
             if filename and filename != DEFAULT_FILENAME:
                 logger.warning("The schedule file %s is ignored: the state is in Redis.", filename)
         super().__init__(app, *args, lazy=lazy, **kwargs)
@@ -140,7 +149,9 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         if self.node is None:
             self.node = self._assemble()
         self.roster.compare(self.schedule)
-        return self.node.run()
+        wait = self.node.run()
+        self._handover.passed(self.node)
+        return wait
 
     def close(self) -> None:
         """Give back what this node holds, so that nobody waits for its lease. May be called twice.
@@ -162,6 +173,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
             self.node.leave(last_words)
         except LedgerError as exc:
             logger.warning("What this node holds becomes free when its lease ends: %s", exc)
+        self._handover.leave(self.node)
 
     def add(self, **kwargs: Any) -> RedlockEntry:
         """Add an entry; it is taken in with the next pass."""
@@ -190,6 +202,14 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
 
     schedule = property(Scheduler.get_schedule, set_schedule)
 
+    def last_run_elsewhere(self, name: str) -> datetime | None:
+        """Return when another scheduler sent an entry last, aware, or ``None``.
+
+        An entry that the ledger does not know begins there: nothing up to then is sent again, and
+        what was due since is caught up as its policy says. It is asked at each registration.
+        """
+        return self._predecessor.last_run(name)
+
     def send(self, entry: ScheduleEntry, producer: Producer) -> None:
         """Send through Celery's own ``apply_entry``, and raise what that only logs."""
         apply_entry(self, entry, producer)
@@ -199,7 +219,15 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
             self.app,
             self.settings,
             send=self.send,
-            host=Host(self.entry_of, self._observe, self._take, self.vitals.tell),
+            host=Host(
+                self.entry_of,
+                self._observe,
+                self._take,
+                self.vitals.tell,
+                self._handover.last_run,
+                self._handover.hear,
+                self._handover.may_send,
+            ),
         )
         self.vitals.begin(node, delivery_name(self.settings, locate(self.app, self.settings)))
         for slot in self.roster.slots():
@@ -226,6 +254,13 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
 
     def _bad_names(self) -> set[str]:
         return {*self.roster.faults, *self.stored.roster.faults}
+
+    def _put_all(self) -> None:
+        for slot in (*self.roster.slots(), *self.stored.roster.slots()):
+            self._put(slot)
+
+    def _names(self) -> set[str]:
+        return {*self.schedule, *(slot.name for slot in self.stored.roster.slots())}
 
     def _put(self, slot: Slot) -> None:
         if self.node:

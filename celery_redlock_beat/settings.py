@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
 from celery_redlock_beat.errors import SettingError
+from celery_redlock_beat.setting_names import spelt_in
 from celery_redlock_beat.setting_values import (
     checked,
     mask,
@@ -30,7 +31,7 @@ from celery_redlock_beat.setting_values import (
 from celery_redlock_beat.ticks import CATCH_UP, COUNT_LIMIT, DST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
 
     from celery import Celery
 
@@ -54,6 +55,8 @@ PARSERS: dict[str, Callable[[object], Any]] = {
     "strict": parse_flag,
     "history": parse_kept,
     "health_file": parse_path,
+    "seed": parse_path,
+    "interlock": optional(one_of("redbeat")),
 }
 
 logger = logging.getLogger(__name__)
@@ -87,6 +90,8 @@ class Settings:
     strict: bool = False
     history: int = 10_000
     health_file: str | None = None
+    seed: str | None = None
+    interlock: Literal["redbeat"] | None = None
     cron_starting_deadline: float | None = None
 
     @classmethod
@@ -110,6 +115,10 @@ class Settings:
             raise self._clash("lease", "must be longer than redlock_beat_socket_timeout")
         if self.poll > self.lease / 2:
             raise self._clash("poll", "must be at most half of redlock_beat_lease")
+        if self.seed and self.interlock:
+            raise SettingError(
+                f"{PREFIX}seed and {PREFIX}interlock name two schedulers that sent before: keep one"
+            )
         if self.hold_down <= self.socket_timeout + self.poll:
             needed = "must be longer than redlock_beat_socket_timeout plus redlock_beat_poll"
             raise self._clash("hold_down", f"{needed} (left out, it is derived from them)")
@@ -127,33 +136,12 @@ class Settings:
 
 
 def _find(app: Celery) -> dict[str, tuple[str, Any]]:
-    """Return what is set, by field: the name as the user spelt it, and the value.
-
-    Celery knows no foreign settings, so it translates no case or prefix for them, and its versions
-    disagree on whether a change or a prefixed name wins; the first of its maps wins here.
-    """
-    app.conf.get(f"{PREFIX}url")  # the first question makes Celery load the configuration
-    found: dict[str, tuple[str, Any]] = {}
-    for mapping in app.conf.maps:
-        here: dict[str, tuple[str, Any]] = {}
-        for name, key in _names(mapping, app.namespace or NAMELESS):
-            other, value = here.setdefault(name, (key, mapping[key]))
-            if other != key and value != mapping[key]:
-                raise SettingError(f"{other} and {key} are one setting with two values: keep one")
-        found = here | found
+    """Return what is set, by field: the name as the user spelt it, and the value."""
+    found = spelt_in(app, PREFIX)
+    for name, (key, _) in found.items():
+        if name not in PARSERS:
+            raise SettingError(_unknown(key, name))
     return found
-
-
-def _names(mapping: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
-    """Yield each of our settings in one map as its field and its spelling; refuse unknown ones."""
-    namespace = namespace.lower().rstrip("_") + "_"
-    for key in mapping:
-        name = str(key).lower().removeprefix(namespace)
-        if name.startswith(PREFIX):
-            name = name.removeprefix(PREFIX)
-            if name not in PARSERS:
-                raise SettingError(_unknown(key, name))
-            yield name, key
 
 
 def _unknown(key: str, name: str) -> str:

@@ -31,6 +31,7 @@ STYLES = {
     "left": "dim",
     "paused": "yellow",
     "refused": "bold red",
+    "seeded": "green",
     "sent": "green",
     "skip": "yellow",
     "skipped": "yellow",

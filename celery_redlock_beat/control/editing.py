@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 from celery_redlock_beat.control.checks import check_keys
 from celery_redlock_beat.control.importing import Importing
 from celery_redlock_beat.control.reading import Questions
+from celery_redlock_beat.control.seeding import Seeding
 from celery_redlock_beat.control.selection import Selection, gone
 from celery_redlock_beat.control.storing import Storing, changeable
 from celery_redlock_beat.errors import ControlError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from celery import Celery
 
     from celery_redlock_beat.control.selection import Found
-    from celery_redlock_beat.control.views import EntryView, Imported
+    from celery_redlock_beat.control.views import EntryView, Imported, Seeded
 
 
 class Edits(Questions):
@@ -27,6 +29,7 @@ class Edits(Questions):
         super().__init__(app, who=who)
         self._storing = Storing(self._access, self._catalogue)
         self._importing = Importing(self._access, self._catalogue, self._storing)
+        self._seeding = Seeding(self._access, self._catalogue)
 
     def add(
         self,
@@ -136,12 +139,41 @@ class Edits(Questions):
         *,
         replace: bool = False,
         note: str = "",
+        last_runs: Mapping[str, datetime] | None = None,
     ) -> list[Imported]:
         """Store documents, as data or as JSON, by name; one that is refused stops no other.
 
-        ``replace`` changes entries that are stored otherwise.
+        ``replace`` changes entries that are stored otherwise. ``last_runs`` are the aware instants
+        at which another scheduler sent them last: what it did up to then is not sent again, and
+        what was due since is caught up.
         """
-        return self._importing.import_(documents, note, replace=replace)
+        done = self._importing.import_(documents, note, last_runs or {}, replace=replace)
+        stored = {each.name for each in done if each.done != "refused"}
+        runs = {name: at for name, at in (last_runs or {}).items() if name in stored}
+        if runs:  # the other scheduler may have sent since they were stored first
+            self._seeding.seed(runs, note, again=True, dry_run=False)
+        return done
+
+    def seed(
+        self,
+        last_runs: Mapping[str, datetime],
+        *,
+        again: bool = False,
+        note: str = "",
+        dry_run: bool = False,
+    ) -> list[Seeded]:
+        """Let entries, from code or stored, begin where another scheduler stopped.
+
+        ``last_runs`` are the aware instants at which it sent them last, by name: nothing up to then
+        is sent again, and what was due since is caught up as their policies say. An interval that
+        says no phase goes on with that of its last run. It is refused, entry by entry, once a tick
+        was claimed, or while a node lives that has begun to count; with ``again``, an entry that
+        the other scheduler has sent since is taken all the same. ``dry_run`` only tells.
+
+        Raises:
+            ControlError: A last run has no offset from UTC.
+        """
+        return self._seeding.seed(last_runs, note, again=again, dry_run=dry_run)
 
     def _change(self, selection: Selection, note: str, **changes: Any) -> list[EntryView]:
         found = changeable(self._find(selection))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from celery_redlock_beat.control.checks import check_text
+from celery_redlock_beat.control.checks import check_text, instant_of
 from celery_redlock_beat.control.known import data_of, is_stored
 from celery_redlock_beat.control.storing import fields_in
 from celery_redlock_beat.control.views import Imported
 from celery_redlock_beat.errors import EntryError
+from celery_redlock_beat.host import LastRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
     from typing import Any
 
     from celery_redlock_beat.control.access import Access
@@ -29,9 +31,15 @@ class Importing:
         self._storing = storing
 
     def import_(
-        self, given: Mapping[str, Mapping[str, Any] | str], note: str, *, replace: bool
+        self,
+        given: Mapping[str, Mapping[str, Any] | str],
+        note: str,
+        last_runs: Mapping[str, datetime],
+        *,
+        replace: bool,
     ) -> list[Imported]:
         """Store many documents, in their order; what cannot be stored does not stop the others."""
+        runs = {name: LastRun(instant_of(at, "a last run")) for name, at in last_runs.items()}
         check_text("note", note)
         self._catalogue.follow()
         done: dict[str, Imported] = {}
@@ -46,7 +54,7 @@ class Importing:
             text, made = good[look.entry]
             done[look.entry] = answer = self._answer(look, text, replace=replace)
             if answer.done in {"added", "changed"}:
-                yield self._storing.definition(look, text, made, note)
+                yield self._storing.definition(look, text, made, note, runs.get(look.entry))
 
         for name in self._access.carry_out(list(good), prepare, self._access.steering.store):
             done[name] = Imported(name, "refused", "it was changed again and again; try again")

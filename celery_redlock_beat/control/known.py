@@ -110,6 +110,8 @@ class Catalogue:
         known = self.code().get(look.entry)
         if known is None:
             return self.stored(look)
+        if known.slot and look.record:
+            known.slot.go_on(look.record.fingerprint)
         if is_stored(look) and not known.problem:
             return Known(known.name, known.origin, known.entry, known.slot, problem=IN_CODE)
         return known
@@ -150,6 +152,7 @@ class Catalogue:
                 f"only the class {type(entry.schedule).__qualname__} knows when it is due, and "
                 "only the schedule of the app itself can have that",
             )
+        slot.takes_phase = False  # its document can say one
         return Known(name, Origin.STORED, entry, slot)
 
     def _read(self, name: str, text: bytes) -> Known:

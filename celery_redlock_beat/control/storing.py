@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.control.access import Access
     from celery_redlock_beat.control.known import Catalogue, Known
     from celery_redlock_beat.control.selection import Found
+    from celery_redlock_beat.host import LastRun
     from celery_redlock_beat.ledger.steering import Look
 
 logger = logging.getLogger(__name__)
@@ -176,10 +177,15 @@ class Storing:
             raise EntryError(name, str(exc)) from None
         return text, self._catalogue.made(name, documents.read(name, text))
 
-    def definition(self, look: Look, text: str, made: Known, note: str) -> Definition:
-        """Return an entry to store; what is due of another timetable is counted."""
+    def definition(
+        self, look: Look, text: str, made: Known, note: str, last_run: LastRun | None = None
+    ) -> Definition:
+        """Return an entry to store; what is due of another timetable is counted.
+
+        ``last_run`` tells when another scheduler sent it last.
+        """
         assert made.slot  # noqa: S101 - it was made
-        known, ended = registration_of(made.slot), None
+        known, ended = registration_of(made.slot, last_run=last_run), None
         if is_stored(look) and look.record and look.record.fingerprint != known.fingerprint:
             before = self._catalogue.stored(look)
             slot = before.slot if before else None

@@ -133,11 +133,29 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
+class Seeded:
+    """Whether an entry begins where another scheduler stopped: ``seeded`` or ``refused``.
+
+    ``next`` is its first tick after the ``last_run``, if that can be told; it is sent at once where
+    it is over and the entry's policy wants it. ``shift`` are the seconds by which that is another
+    instant than one period after the last run. ``problem`` says why it was refused.
+    """
+
+    name: str
+    done: str
+    last_run: datetime
+    next: datetime | None = None
+    shift: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryRecord:
     """One thing that came about.
 
     ``action`` is ``sent``, ``skipped``, ``in_doubt``, ``unreadable``, or what an operator did:
-    ``added``, ``changed``, ``removed``, ``paused``, ``resumed``, ``fired``, ``to_be_skipped``.
+    ``added``, ``changed``, ``seeded``, ``removed``, ``paused``, ``resumed``, ``fired``,
+    ``to_be_skipped``.
     ``passed`` counts by reason what was skipped with it, back to ``previous``.
     """
 

@@ -69,6 +69,9 @@ def begin_at_seed(call: Call, asked: Registration) -> bool:
     elif not _node_lives(call) and _was_never_claimed(call, entry, record):
         record.mark, record.since, record.fingerprint = at, at, fingerprint
     elif asked.seed.again and at > record.mark:
+        opened = [tick.at for tick, _ in server.open_of(entry) if tick.at <= at]
+        if opened:
+            server.unwanted[entry] = [*server.unwanted.get(entry, ()), *opened]
         record.mark = at
         make_known_anew(record, fingerprint, at)
     else:

@@ -1,5 +1,6 @@
 """What earlier schedulers left behind: read, and for a way back written; it sends nothing.
 
-shelve_file  the ``celerybeat-schedule`` of stock beat
+predecessor  what a scheduler asks about the one before it
+seed_file    the first start after stock beat; shelve_file reads its ``celerybeat-schedule``
 redbeat      RedBeat's settings, records and lock
 """

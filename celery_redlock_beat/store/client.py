@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from celery_redlock_beat.errors import SettingError
 from celery_redlock_beat.store.addresses import parsed, redis_at
 from celery_redlock_beat.store.endpoint import Endpoint, endpoint, is_redis
+from celery_redlock_beat.store.redbeat import endpoint_of, place_of
 from celery_redlock_beat.store.sentinel import check_broker
 from celery_redlock_beat.store.urls import is_cluster, is_redis_url
 
@@ -77,8 +78,9 @@ def check_broker_url(app: Celery) -> None:
 
 
 def locate(app: Celery, settings: Settings) -> Server:
-    """Return the ledger's server: ``redlock_beat_url``, else the broker, else the result backend.
+    """Return the ledger's server: ``redlock_beat_url``, else the broker.
 
+    Where neither is a Redis, it is that of RedBeat, if one is set, or else the result backend.
     Raises ``SettingError`` if none of them is a Redis, or if one cannot be read.
     """
     if settings.url and settings.url.startswith(MEMORY):
@@ -94,7 +96,7 @@ def locate(app: Celery, settings: Settings) -> Server:
     elif broker is not None:
         found = broker
     else:
-        found = _from_backend(app)
+        found = _from_redbeat(app) or _from_backend(app)
     # With another broker than ours, its URLs do not matter: it is no Redis, or not this one.
     prefix = broker.prefix if broker is not None and not why_not else found.prefix
     return Server(found.label, why_not, prefix, _endpoint=found, _timeout=settings.socket_timeout)
@@ -121,6 +123,11 @@ def _from_url(app: Celery, settings: Settings) -> Endpoint:
         options = options or dict(app.conf.broker_transport_options or {})
         tls = app.conf.broker_use_ssl
     return redis_at(settings.url or "", URL, options, tls if isinstance(tls, Mapping) else None)
+
+
+def _from_redbeat(app: Celery) -> Endpoint | None:
+    place = place_of(app)
+    return None if place.is_at_broker else endpoint_of(app, place)
 
 
 def _from_backend(app: Celery) -> Endpoint:

@@ -50,9 +50,9 @@ class Interval:
         return f"interval:{self.period}{'~' if self.goes_on else '+'}{self.phase}"
 
     def going_on(self, fingerprint: str) -> Interval:
-        """Return it with the phase in a fingerprint, if that is of this period and goes on."""
+        """Return it with the phase that goes on in a fingerprint of this period, or with none."""
         found = re.search(rf"\binterval:{self.period}~(\d+)", fingerprint)
-        return replace(self, phase=int(found[1]), goes_on=True) if found else self
+        return replace(self, phase=int(found[1]) if found else 0, goes_on=bool(found))
 
     def next_after(self, moment: Micros) -> Micros | None:
         """Return the first instant later than ``moment``; ``None`` past the year 9999."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from celery_redlock_beat.ledger import Registration, Seed
+from celery_redlock_beat.ledger import Registration, Release, Seed
 from celery_redlock_beat.ledger.steering import Definition, Seeding
 from celery_redlock_beat.ledger.testimony import Memory
 from celery_redlock_beat.ticks import SECOND, Tick
@@ -142,6 +142,19 @@ class TestAnEntryThatIsKnown:
         record = seeded(a, at, 7 * SECOND, again=True)
         assert (record.mark, record.since) == (at, at)
         assert record.fingerprint == f"interval:{EVERY}~{7 * SECOND}"
+
+    def test_skips_what_is_open_where_the_other_scheduler_has_sent_it_or_passed_it_over(
+        self, ledgers, a, b
+    ):
+        known = registered(a)
+        ledgers.pass_time(10)
+        early, late = Tick("tidy", known.mark + 1), Tick("tidy", known.mark + 9)
+        for each in (early, late):
+            a.release([grant(a, each)], 0, Release.FAILED)
+        seeded(b, early.at, again=True)
+        assert not claim(b, late).grant.unwanted
+        seeded(b, ledgers.now(), again=True)
+        assert claim(b, early).grant.unwanted
 
     def test_never_falls_where_the_other_scheduler_sent_earlier(self, ledgers, a):
         known = registered(a)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.delivery import Delivered
@@ -85,9 +85,11 @@ class FakeNode:
                 return wait
         raise AssertionError("the node never comes to rest")
 
-    def put(self, name: str, timetable=None, **policy) -> None:
+    def put(self, name: str, timetable=None, *, takes_phase: bool = False, **policy) -> None:
         self.entries[name] = RedlockEntry(name=name, task="tasks.ping", schedule=60)
-        self.node.put(Slot(name, timetable or Interval(SECOND), Policy(**policy)))
+        slot = Slot(name, timetable or Interval(SECOND), Policy(**policy))
+        slot.takes_phase = takes_phase
+        self.node.put(slot)
 
     def claim_only(self, tick: Tick) -> None:
         """Claim a tick and do nothing with it, as a node that dies then."""
@@ -110,7 +112,12 @@ class Fleet:
         self.now += round(seconds * SECOND)
 
     def add(
-        self, *, enqueues: bool = True, lease: Micros = LEASE, hold_down: float = 0.0
+        self,
+        *,
+        enqueues: bool = True,
+        lease: Micros = LEASE,
+        hold_down: float = 0.0,
+        **host: Callable[..., Any],
     ) -> FakeNode:
         clock = LedgerClock(monotonic=lambda: self.now)
         ledger = MemoryLedger(
@@ -124,7 +131,7 @@ class Fleet:
             delivery,
             clock,
             DueQueue(lambda names, exc: None),
-            Host(entries.get, events.append),
+            Host(entries.get, events.append, **host),
             namespace="tests",
             lease=lease,
         )

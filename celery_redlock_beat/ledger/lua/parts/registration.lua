@@ -72,6 +72,16 @@ local function was_never_claimed(entry, record)
     and not redis.call('HGET', marks, 'x:' .. entry)
 end
 
+-- What is open up to an instant the other scheduler has sent, or passed over: it is to be skipped.
+local function skip_open(entry, upto)
+  local ticks = {redis.call('HGET', marks, 's:' .. entry) or ' '}
+  for _, member in ipairs(open_of(entry)) do
+    local tick = string.match(member, '^%d+')
+    if tonumber(tick) <= upto then ticks[#ticks + 1] = tick .. ' ' end
+  end
+  if #ticks > 1 then redis.call('HSET', marks, 's:' .. entry, table.concat(ticks)) end
+end
+
 -- Let an entry begin where another scheduler stopped; whether it does so from now on.
 local function begin_at_seed(entry, record, fingerprint, at, phase, again)
   at = math.min(now, tonumber(at))
@@ -84,6 +94,7 @@ local function begin_at_seed(entry, record, fingerprint, at, phase, again)
     record.mark, record.since, record.fingerprint = at, at, fingerprint
     write_record(entry, record)
   elseif again == '1' and at > record.mark then
+    skip_open(entry, at)
     record.mark = at
     make_known_anew(entry, record, fingerprint, at)
   else
