@@ -29,6 +29,7 @@ from celery_redlock_beat.ledger import (
     Record,
     Registration,
     Release,
+    Seed,
     Settlement,
     Verdict,
 )
@@ -61,6 +62,7 @@ NODES = 2
 
 entries = st.sampled_from(ENTRIES)
 stored_entries = st.sampled_from(STORED)
+entries_of_code = st.sampled_from([each for each in ENTRIES if each not in STORED])
 numbers = st.integers(0, NODES - 1)
 picks = st.integers(0, 99)
 BRIEF = 3 * MOMENT
@@ -194,6 +196,33 @@ class OperatorMachine(RuleBasedStateMachine):
             document = f'{{"is": "{fingerprint}"}}'
             (told,) = side.operator.store([Definition(document, known, max(0, expected), ended)])
             return told.done, bool(told.revision)
+
+        self.do(work)
+
+    @rule(
+        number=numbers,
+        entry=entries_of_code,  # of those, both sides know at once whether a tick was claimed
+        away=st.integers(-2, 2),
+        fingerprint=st.sampled_from(["a", "interval:30+0", "disabled interval:30+0"]),
+        phase=st.sampled_from([None, 5]),
+        again=st.booleans(),
+        by_node=st.booleans(),
+    )
+    def seed(self, number, entry, away, fingerprint, phase, again, by_node) -> None:
+        def work(side: Side) -> Any:
+            before, now = side.place.record(entry), side.place.now()
+            at = min(now, before.mark + away if before else now)
+            known = Registration(
+                entry, fingerprint, takes_phase=True, seed=Seed(at, phase, again=again)
+            )
+            if by_node:
+                answer, (record,) = None, side.nodes[number].register([known])
+                side.remember(entry, record)
+            else:
+                ((answer, record),) = side.operator.seed([known])
+            if before and before.fence:
+                assert record.mark >= before.mark, "a mark fell"
+            return answer, record.runs, record.fingerprint, record.since == at
 
         self.do(work)
 
