@@ -29,6 +29,9 @@ class RedlockEntry(ScheduleEntry):  # type: ignore[misc]
 
     """
 
+    is_plain = True
+    """Whether an entry of exactly this class is no more than what its attributes say."""
+
     def __init__(  # noqa: PLR0917, PLR0913 - Celery's own signature, extended
         self,
         name: str | None = None,

@@ -214,6 +214,12 @@ def slot_of(
         ConfigurationError: Its schedule or a policy cannot be.
     """
     check_entry(name, entry)
+    if getattr(entry.schedule, "begins_when_made", False):
+        raise EntryError(
+            name,
+            "its rule has no dtstart, so that it would begin on each node when that starts: give "
+            "it one",
+        )
     policies = policies_of(entry)
     terms = terms_of(name, policies, settings)
     timetable = timetable_for_terms(terms)

@@ -18,7 +18,6 @@ from celery_redlock_beat.documents.json_text import (
     parsed,
     type_of,
 )
-from celery_redlock_beat.entries import RedlockEntry
 from celery_redlock_beat.entry_checks import (
     check_complete,
     check_entry,
@@ -144,7 +143,7 @@ def _flag(key: str, value: object) -> bool:
 
 def _said_by(entry: ScheduleEntry) -> dict[str, Any]:
     """Return what an entry says as fields."""
-    if type(entry) not in (ScheduleEntry, RedlockEntry):
+    if type(entry) is not ScheduleEntry and "is_plain" not in vars(type(entry)):
         raise ConfigurationError(
             f"its class {type(entry).__qualname__} is code, which only the schedule of the app "
             "itself can have; write it as a dict with 'task' and 'schedule'"
