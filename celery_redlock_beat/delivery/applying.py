@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ def apply_entry(scheduler: Scheduler, entry: ScheduleEntry, producer: Producer) 
     # On the instance and for this one call: apply_entry itself may be wrapped or overridden.
     own["apply_async"] = apply_and_tell
     try:
-        scheduler.apply_entry(entry, producer=producer)
+        # In a context of its own: tracers begin a span for a message and end it once that is
+        # published, so one that failed would stay the parent of all that follow.
+        copy_context().run(scheduler.apply_entry, entry, producer=producer)
     finally:
         del own["apply_async"]
         if replaced:

@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from celery import current_task
+from celery.schedules import crontab
 
 from celery_redlock_beat.copies import shallow_copy
 from celery_redlock_beat.lateness import NONE_PASSED_OVER
 from celery_redlock_beat.ticks import to_datetime
+from celery_redlock_beat.timetables.zones import zone_of
 
 if TYPE_CHECKING:
     from celery.beat import ScheduleEntry
@@ -66,6 +68,7 @@ def message_for(
     copy.options = options
     copy.args = _copy_container(entry.args)
     copy.kwargs = _copy_container(entry.kwargs)
+    _tell_zone(copy)
     return copy
 
 
@@ -110,6 +113,13 @@ def _headers(given: Any, grant: Grant, passed_over: PassedOver) -> dict[str, Any
         PASSED_OVER: passed_over.total,
         PASSED_OVER_EXACT: passed_over.exact,
     }
+
+
+def _tell_zone(copy: ScheduleEntry) -> None:
+    """Exchange a crontab for one in the entry's own zone: monitors of schedules ask for its tz."""
+    zone = getattr(copy, "timezone", None)
+    if zone is not None and type(copy.schedule) is crontab:
+        copy.schedule = shallow_copy(copy.schedule, tz=zone_of(zone).tz)
 
 
 def _copy_container(value: Any) -> Any:

@@ -10,14 +10,17 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from celery_redlock_beat.testing.server import wait_until
-from support.nodes import BeatNode, WorkerNode
+from celery_redlock_beat.ticks import SECOND, Tick
+from support.nodes import BeatNode, Node, WorkerNode
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+RECEIVED = r"Task {}\[([\w-]+)\] received"
 
 
 @pytest.fixture
@@ -48,6 +51,9 @@ def test_there_is_no_example_that_is_not_run_here():
         "every_worker",
         "policies",
         "at_run_time",
+        "first_steps",
+        "django_project",
+        "flask_project",
     }
 
 
@@ -155,3 +161,106 @@ def test_at_run_time_entries_come_pause_and_go_as_the_commands_say(example):
         assert "anna is here already" in worker.log
         assert not the_same_twice(count(r"(digest for \w+, \d\d:\S+)", worker)), worker.log
         assert not [line for beat in beats for line in beat.troubles()]
+
+
+class Run:
+    """A worker and two beats on a copy of an example."""
+
+    def __init__(self, directory, env, module, scheduler=()):
+        command = ["beat", *scheduler, "--pidfile=", "-l", "info"]
+        self.worker = WorkerNode(directory, env=env, module=module, args=["-P", "solo"])
+        self.beats = [
+            Node(directory, name, command, module=module, env=env) for name in ("one", "two")
+        ]
+        self._stack = ExitStack()
+
+    def __enter__(self):
+        with self._stack as stack:
+            for node in (self.worker, *self.beats):
+                stack.enter_context(node)
+            self._stack = stack.pop_all()
+        for beat in self.beats:
+            beat.wait_for_log("The ledger has heard this node", 40)
+        return self
+
+    def __exit__(self, *_):
+        self._stack.close()
+
+    def ids(self, task):
+        """The ids of the messages of a task that the worker took."""
+        return Counter(re.findall(RECEIVED.format(re.escape(task)), self.worker.log))
+
+    def said(self, pattern):
+        """How often the worker said what a pattern finds."""
+        return Counter(re.findall(pattern, self.worker.log))
+
+    def wait_for(self, pattern, number, limit):
+        wait_until(
+            lambda: self.said(pattern).total() >= number, limit, f"{number} times {pattern}", 0.1
+        )
+
+    def finish(self):
+        """Stop the beats, and let the worker come to its end; nothing may have gone wrong."""
+        for beat in self.beats:
+            beat.stop()
+        self.worker.stop()
+        for log in (self.worker.log, *(beat.log for beat in self.beats)):
+            assert not re.findall(r"^.*(?:ERROR|CRITICAL|Traceback).*$", log, re.MULTILINE)
+        assert any("Sending due task" in beat.log for beat in self.beats)
+
+
+def ids_of(entry, every, since, until, namespace):
+    """Return the ids of all ticks of an interval between two moments, both in seconds."""
+    first = -(-int(since) // every) * every
+    ticks = [Tick(entry, at * SECOND) for at in range(first, int(until) + 1, every)]
+    return {tick.task_id(namespace) for tick in ticks}
+
+
+@pytest.mark.slow
+def test_the_periodic_tasks_of_celerys_guide_are_sent_once_each(example):
+    directory, env = example("first_steps")
+    since = datetime.now(UTC).timestamp()
+    with Run(directory, env, "tasks", ["-S", "redlock"]) as run:
+        registered = datetime.now(UTC).timestamp()
+        run.wait_for(r"(?m)\] (hello)$", 3, 60)
+        run.wait_for(r"(?m)\] (world)$", 1, 60)
+        run.finish()
+    until = datetime.now(UTC).timestamp()
+    due = {"add every 10": 10, "add every 30": 30, "tasks.test('world')": 30}
+    possible = set()
+    for entry, every in due.items():
+        possible |= ids_of(entry, every, since, until, "tasks")
+    certain = ids_of("add every 10", 10, registered + 1, until - 12, "tasks")
+    received = run.ids("tasks.test")
+    assert set(received.values()) == {1}
+    assert certain <= received.keys() <= possible
+    assert run.said(r"(?m)\] (hello|world)$").total() == len(received)
+
+
+@pytest.mark.slow
+def test_a_django_project_says_in_its_settings_what_is_needed(example):
+    directory, env = example("django_project")
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "-v", "0"],
+        cwd=directory,
+        env={**os.environ, **env},
+        check=True,
+    )
+    with Run(directory, env, "mysite") as run:
+        run.wait_for(r"(0 users, as of \d\d:\d\d:\d\d)", 3, 40)
+        run.finish()
+    assert set(run.ids("demoapp.tasks.count_users").values()) == {1}
+    assert set(run.said(r"users, as of (\d\d:\d\d:\d\d)").values()) == {1}
+    for beat in run.beats:
+        assert "scheduler -> celery_redlock_beat.scheduler.RedlockScheduler" in beat.log
+        assert "(namespace mysite)" in beat.log
+
+
+@pytest.mark.slow
+def test_a_flask_app_of_a_factory_needs_the_schedulers_name(example):
+    directory, env = example("flask_project")
+    with Run(directory, env, "make_celery", ["-S", "redlock"]) as run:
+        run.wait_for(r"hello from Flask to world, as of (\d\d:\d\d:\d\d)", 3, 40)
+        run.finish()
+    assert set(run.ids("task_app.tasks.greet").values()) == {1}
+    assert set(run.said(r"to world, as of (\d\d:\d\d:\d\d)").values()) == {1}

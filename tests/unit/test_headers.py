@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from celery import Celery
 from celery.beat import ScheduleEntry, Scheduler
+from celery.schedules import crontab
 
 from celery_redlock_beat.delivery.headers import CurrentTick, current_tick, message_for
+from celery_redlock_beat.entries import RedlockEntry
 from celery_redlock_beat.lateness import PassedOver
 from celery_redlock_beat.ledger import Grant
 from celery_redlock_beat.ticks import Reason, Tick, to_micros
@@ -83,6 +85,14 @@ def test_the_users_own_headers_travel_but_cannot_pose_as_a_tick(app):
     assert headers["mine"] == 1
     assert headers["redlock_fence"] == 7
     assert headers["periodic_task_name"] == "theirs"
+
+
+def test_a_crontab_is_told_in_the_zone_of_its_entry_and_the_users_own_stays_as_it_was(app):
+    spec = crontab(minute=0, app=app)
+    entry = entry_for(app, RedlockEntry, schedule=spec, timezone="America/New_York")
+    assert str(message_for(entry, GRANT, "shop").schedule.tz) == "America/New_York"
+    assert entry.schedule is spec
+    assert "tz" not in vars(spec)
 
 
 def test_a_fixed_task_id_is_kept(app):

@@ -1,0 +1,1 @@
+"""An app of the project: it has tasks, and no models of its own."""
