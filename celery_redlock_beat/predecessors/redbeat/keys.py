@@ -159,8 +159,9 @@ def _others(client: Any, keys: Keys) -> list[bytes]:
     pattern = re.sub(r"([*?\[\]\\])", r"\\\1", keys.prefix) + "*"
     found = {*client.scan_iter(match=pattern, count=CHUNK)} - own
     ends = SCHEDULE.encode()
-    longer = tuple(key.removesuffix(ends) for key in found if key.endswith(ends))
-    return sorted(key for key in found if not key.startswith(longer)) if longer else sorted(found)
+    schedules = (key for key in found if key.endswith(ends) and client.type(key) == b"zset")
+    longer = tuple(key.removesuffix(ends) for key in schedules)
+    return sorted(key for key in found if not key.startswith(longer))
 
 
 def _members(client: Any, key: str, kind: bytes) -> Iterable[Any]:

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any
-
-from dateutil import rrule as dateutil
 
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.predecessors.redbeat.coding import TYPE
-from celery_redlock_beat.ticks import shown
+from celery_redlock_beat.ticks import SECOND, shown, to_micros
+from celery_redlock_beat.timetables import rrule
 from celery_redlock_beat.timetables.rule.parts import FREQUENCIES, WEEKDAYS
 from celery_redlock_beat.timetables.zones import UTC_ZONE, Zone
 
@@ -34,7 +32,6 @@ KNOWN = (
     *("byeaster", "byweekday"),
 )
 MONTHLY = FREQUENCIES.index("MONTHLY")
-MOST_COUNTED = 100_000
 ALONE = {
     210: "Asia/Tehran",
     270: "Asia/Kabul",
@@ -171,13 +168,18 @@ def _ends_by_count(parts: Mapping[str, str], start: dt.datetime | None, until: d
     """Answer whether its count ends a rule before its end: RFC 5545 knows only one of them."""
     if start is None:
         raise ConfigurationError("its rule has a count and no dtstart: give it one")
-    text = ";".join(f"{name}={value}" for name, value in parts.items())
-    last = until.astimezone(start.tzinfo).replace(tzinfo=None)
-    try:
-        rule = dateutil.rrulestr(text, dtstart=start.replace(tzinfo=None, microsecond=0))
-        return all(each <= last for each in islice(rule, MOST_COUNTED))
-    except ValueError as problem:
-        raise ConfigurationError(f"its rule cannot be read: {problem}") from None
+    text = ";".join(f"{name}={value}" for name, value in parts.items() if name != "COUNT")
+    # The offset is the same throughout, so that local times count as if they were in UTC.
+    first, last = (_as_utc(each.astimezone(start.tzinfo)) for each in (start, until))
+    table = rrule(text, first, UTC_ZONE.tz).timetable()
+    found = table.count_between(to_micros(first) - SECOND, to_micros(last) + 1)
+    if found.number < int(parts["COUNT"]) and not found.exact:
+        raise ConfigurationError("its rule has both a count and an end: leave one of them out")
+    return found.number >= int(parts["COUNT"])
+
+
+def _as_utc(when: dt.datetime) -> dt.datetime:
+    return when.replace(tzinfo=dt.UTC, microsecond=0)
 
 
 def _place(start: dt.datetime, zone: Zone) -> tuple[str, tuple[str, ...]]:

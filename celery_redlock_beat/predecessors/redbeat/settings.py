@@ -116,6 +116,8 @@ def _answers(found: Found, place: RedBeatPlace, *, with_lock: bool) -> Iterator[
                 f"{key} has no effect: nodes need no lock to send each task once; while a RedBeat "
                 f"still runs, set {OURS}interlock = 'redbeat'"
             )
+        elif name == "lock_timeout":
+            yield f"{key} has no effect: nodes hold the lock for some {OURS}lease, and renew it"
         elif name == "redis_options" and value:
             yield from _about_options(key, place)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from celery_redlock_beat.documents import crontabs, spans
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MICROSECOND = dt.timedelta(microseconds=1)
 DAY, HOUR, MINUTE = dt.timedelta(days=1), dt.timedelta(hours=1), dt.timedelta(minutes=1)
+NOT_READ = "RedBeat cannot read it without 'relative', and takes it out of its schedule"
 UNITS = (DAY, HOUR, MINUTE, dt.timedelta(seconds=1))
 
 
@@ -44,7 +45,7 @@ def timing_of(data: Any, last_run: dt.datetime | None, zone: Zone) -> Timing:
 
     """
     if is_span(data):
-        data = {TYPE: "interval", "every": data}
+        data = {TYPE: "interval", "every": data, "relative": False}
     if not isinstance(data, Mapping):
         raise ConfigurationError(f"its schedule is {type_of(data)}, and must be an object")
     said = {key: value for key, value in data.items() if key != TYPE}
@@ -107,7 +108,8 @@ def _interval(said: Mapping[str, Any], last_run: dt.datetime | None, zone: Zone)
     unit = next((each for each in UNITS if every >= each), None)
     if said.get("relative") and unit is not None:
         return _relative(every, unit, last_run, zone)
-    return _plain(every, last_run)
+    lost = () if "relative" in said else (NOT_READ,)
+    return replace(_plain(every, last_run), warnings=lost)
 
 
 def _plain(every: dt.timedelta, last_run: dt.datetime | None) -> Timing:
