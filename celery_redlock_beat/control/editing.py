@@ -175,6 +175,14 @@ class Edits(Questions):
         """
         return self._seeding.seed(last_runs, note, again=again, dry_run=dry_run)
 
+    def last_runs(self) -> dict[str, datetime]:
+        """Return, by name, up to when each entry from code was dealt with, in UTC.
+
+        It is what another scheduler has to take for its last runs, so that it repeats nothing and
+        goes on. An entry that no node has begun to count is left out.
+        """
+        return self._seeding.last_runs()
+
     def _change(self, selection: Selection, note: str, **changes: Any) -> list[EntryView]:
         found = changeable(self._find(selection))
         self._storing.change([each.name for each in found], changes, None, note)

@@ -63,6 +63,18 @@ class Seeding:
             for name, run in runs.items()
         ]
 
+    def last_runs(self) -> dict[str, datetime]:
+        """Return where each entry from code stands, if the ledger knows it."""
+        self._access.await_whole()
+        self._catalogue.follow()
+        looks = self._access.looks(list(self._catalogue.code()))
+        found = ((look, self._catalogue.of(look)) for look in looks)
+        return {
+            look.entry: moment(_stand(known.slot, look.record.mark))
+            for look, known in found
+            if look.record and known and known.slot
+        }
+
     def _found(self, look: Look) -> tuple[Slot | None, str]:
         """Return an entry as the due queue knows it, or why there is none."""
         known = self._catalogue.of(look)
@@ -77,6 +89,13 @@ class Seeding:
             (_expected(each, look, lives=lives), look.record)
             for each, look in zip(asked, looks, strict=True)
         ]
+
+
+def _stand(slot: Slot, mark: Micros) -> Micros:
+    """Return the last tick up to a mark of an interval, from which others count; else the mark."""
+    if slot.period is None or isinstance(slot.timetable, Opaque):
+        return mark
+    return slot.timetable.latest_until(mark) or mark
 
 
 def _expected(asked: Registration, look: Look, *, lives: bool) -> Answer:

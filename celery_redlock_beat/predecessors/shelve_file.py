@@ -1,6 +1,6 @@
-"""The ``celerybeat-schedule`` file of stock beat: when it ran each entry last; it writes nothing.
+"""The ``celerybeat-schedule`` file of stock beat: when it ran each entry last; it sends nothing.
 
-Only the times are taken out of the file: no code of the classes in it is run, or imported.
+Only the times are taken out of a file: no code of the classes in it is run, or imported.
 """
 
 from __future__ import annotations
@@ -8,11 +8,16 @@ from __future__ import annotations
 import dbm
 import io
 import pickle
+import shelve
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
+
+import celery
+from celery.beat import ScheduleEntry
+from celery.schedules import schedule
 
 from celery_redlock_beat.errors import ConfigurationError
 
@@ -20,8 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Self
 
-SUFFIXES = ("", ".db", ".dat")
+    from celery import Celery
+
+SUFFIXES = ("", ".db", ".dat", ".dir")
 """What the kinds of dbm add to the name that beat was given."""
+NOTHING = "celery.ping"
+"""A task that is never sent: each entry's own takes its place."""
 LAST_RUN = 2
 """Where a pickled entry has its last run, in all releases of Celery."""
 
@@ -112,6 +121,39 @@ def read(path: str, zone: tzinfo) -> ShelveFile:
             f"{path} holds what no beat has written ({problem!r}): give the file that beat was "
             "given with --schedule"
         ) from problem
+
+
+def write(path: str, app: Celery, last_runs: Mapping[str, datetime]) -> None:
+    """Write a new file, with which stock beat takes entries as run at these aware instants.
+
+    It takes all else of an entry from its own schedule.
+
+    Raises:
+        FileExistsError: There is a file of this name.
+        ConfigurationError: It cannot be written.
+
+    """
+    if any(Path(f"{path}{suffix}").exists() for suffix in SUFFIXES):
+        raise FileExistsError(path)
+    entries = {
+        name: ScheduleEntry(
+            # Celery compares the fields of a crontab with it as it is told.
+            name,
+            NOTHING,
+            at.astimezone(app.timezone),
+            0,
+            schedule(app=app),
+            app=app,
+        )
+        for name, at in last_runs.items()
+    }
+    try:
+        with shelve.open(path, "n") as store:  # noqa: S301 - it is written
+            store["entries"] = entries
+            store["__version__"] = celery.__version__
+            store["tz"], store["utc_enabled"] = app.conf.timezone, app.conf.enable_utc
+    except (*dbm.error, OSError) as problem:
+        raise ConfigurationError(f"{path} cannot be written: {problem}") from None
 
 
 def _written(path: str) -> datetime:

@@ -11,7 +11,7 @@ from celery import Celery
 from celery.beat import PersistentScheduler
 
 from celery_redlock_beat import Control, RedlockScheduler
-from celery_redlock_beat.predecessors.shelve_file import read
+from celery_redlock_beat.predecessors.shelve_file import read, write
 from celery_redlock_beat.testing.server import wait_until
 from support.nodes import BeatNode, write_project
 from support.operator import Operator, check
@@ -150,6 +150,44 @@ class TestSeedingThroughControl:
             wait_until(lambda: scheduler.tick() and messages(client), 20, "a message")
             assert [each.entry for each in messages(client)] == ["goes on"]
             assert ticks(client, "goes on") == [last + timedelta(hours=1)]
+
+
+class TestTheWayBack:
+    def test_stock_beat_goes_on_where_the_nodes_stopped(self, operator, file, at, tmp_path):
+        operator.here("import-shelve", file)
+        told = operator.here("export-shelve", str(tmp_path / "back"), "--json")
+        assert told.exit_code == 0, told.output
+        document = json.loads(told.stdout)
+        check("export-shelve", document)
+        assert {each["name"] for each in document["entries"]} == {"goes on", "phased", "nightly"}
+        app = Celery("shop", broker="memory://", set_as_current=False)
+        app.conf.result_expires = None
+        app.conf.timezone = "Europe/Berlin"
+        app.conf.beat_schedule = {
+            name: {"task": "t", "schedule": 3600} for name in ("goes on", "nightly", "other")
+        }
+        path = str(tmp_path / "zoned")
+        write(path, app, operator.control.last_runs())
+        with closing(PersistentScheduler(app, schedule_filename=path)) as scheduler:
+            entries = dict(scheduler.schedule)
+        assert set(entries) == {"goes on", "nightly", "other"}
+        assert entries["goes on"].last_run_at == at
+        assert entries["nightly"].last_run_at == at
+        assert entries["goes on"].last_run_at.tzinfo == app.timezone
+        assert entries["goes on"].schedule.run_every == timedelta(hours=1)
+
+    def test_a_file_that_is_there_is_never_written_over(self, operator, file):
+        before = read(file, UTC)
+        told = operator.here("export-shelve", file)
+        assert told.exit_code == 2
+        assert "there is a file" in told.output
+        assert read(file, UTC) == before
+
+    def test_an_interval_is_told_by_its_last_tick(self, operator, shared_redis):
+        with closing(RedlockScheduler(app=operator.app)) as scheduler:
+            wait_until(lambda: scheduler.tick() and operator.control.nodes(), 20, "a node")
+        last = operator.control.last_runs()["goes on"]
+        assert (last.minute, last.second, last.microsecond) == (0, 0, 0)
 
 
 @pytest.mark.slow
