@@ -8,6 +8,8 @@ import pytest
 
 from celery_redlock_beat.testing.server import wait_until
 from celery_redlock_beat.ticks import SECOND
+from support.proxy import Proxy
+from support.servers import Server
 from support.switching import CRONTABS, INTERVALS, REDBEAT, Switch, parts
 
 MINUTE = 60 * SECOND
@@ -106,3 +108,47 @@ def test_after_all_of_ours_were_killed_redbeat_repeats_nothing_that_it_was_told(
     for name in INTERVALS:
         ours, after = parts(switch.by_entry()[name])
         assert after[0].at >= ours[-1].tick + PERIOD
+
+
+@pytest.mark.timeout(120)
+def test_a_node_that_slept_through_the_end_of_its_lock_sends_nothing_when_it_wakes(
+    tmp_path, redis_server
+):
+    with Switch(tmp_path, redis_server, {"redlock_beat_lease": 2}) as switch:
+        ours = switch.start(0, "redlock")
+        wait_until(lambda: switch.sent_by_ours() >= set(INTERVALS), 60, "ours to send")
+        switch.start(1, REDBEAT)
+        switch.wait_for(timedelta(seconds=4))
+        ours.freeze()
+        wait_until(lambda: switch.sent_by_redbeat() >= set(INTERVALS), 60, "RedBeat to send")
+        ours.thaw()
+        switch.wait_for(timedelta(seconds=5))
+        switch.stop(1)
+        before = {name: each[-1].at for name, each in switch.by_entry().items()}
+        wait_until(lambda: switch.sent_since(before) >= set(INTERVALS), 20, "ours to send again")
+        for name in INTERVALS:
+            first, theirs, second = parts(switch.by_entry()[name])
+            assert theirs[0].at >= first[-1].tick + PERIOD
+            assert second[0].tick > theirs[-1].at
+        assert ours.alive
+
+
+@pytest.mark.timeout(120)
+def test_while_redbeats_redis_is_away_nothing_is_sent_and_then_all_of_it(tmp_path, redis_server):
+    """The lock is on a server of its own, behind a network that fails."""
+    with Server() as other, Proxy(other.port) as proxy:
+        config = {"redbeat_redis_url": f"redis://127.0.0.1:{proxy.port}/0", "redlock_beat_lease": 2}
+        with Switch(tmp_path, redis_server, config) as switch:
+            ours = switch.start(0, "redlock")
+            wait_until(lambda: switch.sent_by_ours() >= set(INTERVALS), 60, "ours to send")
+            proxy.cut()
+            ours.wait_for_log("RedBeat's Redis is away, nothing is sent until it is back")
+            count = len(switch.watch.arrived)
+            switch.wait_for(timedelta(seconds=4))
+            assert len(switch.watch.arrived) <= count + len(switch.by_entry())
+            proxy.restore()
+            ours.wait_for_log("RedBeat's Redis is back")
+            switch.wait_for(timedelta(seconds=4))
+            for name in INTERVALS:
+                ticks = [each.tick for each in switch.by_entry()[name]]
+                assert ticks == [ticks[0] + PERIOD * number for number in range(len(ticks))]

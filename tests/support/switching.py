@@ -162,6 +162,14 @@ class Switch:
         """Return the entries of which ours has sent something."""
         return {each.entry for each in list(self.watch.arrived) if each.tick}
 
+    def sent_by_redbeat(self) -> set[str]:
+        """Return the entries of which RedBeat has sent something."""
+        return {each.entry for each in list(self.watch.arrived) if not each.tick}
+
+    def sent_since(self, before: Mapping[str, Micros]) -> set[str]:
+        """Return the entries of which something came later than at these instants."""
+        return {each.entry for each in list(self.watch.arrived) if each.at > before[each.entry]}
+
     def by_entry(self) -> dict[str, list[Arrived]]:
         """Return what came, by entry, in order."""
         found: dict[str, list[Arrived]] = defaultdict(list)

@@ -106,7 +106,7 @@ class RedBeatInterlock(Predecessor):
         try:
             self._write_back(self._client, news)
         except LedgerUnavailable as exc:
-            self._log.away(exc)
+            self._log.is_behind(exc)
 
     def leave(self, settled: Callable[[Collection[str]], Settled]) -> None:
         """Give the lock back if this is the last node, with RedBeat's records as they must be."""

@@ -28,12 +28,12 @@ class TurnLog:
         self._lock = lock
         self._ends: Micros = 0
         self._told_at: Micros | None = None
-        self._told_away = ""
+        self._told_away = self._told_behind = ""
 
     def hear(self, held: Held, now: Micros) -> None:
         """Learn who has the lock at a monotonic instant."""
         if self._told_away:
-            self._told_away = ""
+            self._told_away = self._told_behind = ""
             logger.warning("RedBeat's Redis is back.")
         if held.token:
             self._told_at = None
@@ -68,6 +68,16 @@ class TurnLog:
         if self._told_away != str(error):
             self._told_away = str(error)
             logger.error("RedBeat's Redis is away, nothing is sent until it is back: %s", error)
+
+    def is_behind(self, error: LedgerError) -> None:
+        """Tell once that RedBeat's records lack what was sent last."""
+        if self._told_behind != str(error):
+            self._told_behind = str(error)
+            logger.error(
+                "RedBeat's records lack what was sent last, and are written again with the next "
+                "pass: %s",
+                error,
+            )
 
     def gave_back(self) -> None:
         """Tell that RedBeat may have its turn."""
