@@ -19,6 +19,7 @@ class Handover:
     """Begin where the predecessor stopped, and take turns with it if it still runs.
 
     ``last_run`` returns when it sent an entry last, ``again`` registers all entries anew.
+    ``in_turns`` tells that it may have sent since ticks were claimed here.
     """
 
     def __init__(
@@ -26,17 +27,21 @@ class Handover:
         predecessor: Predecessor,
         last_run: Callable[[str], datetime | None],
         again: Callable[[], None],
+        *,
+        in_turns: bool,
     ) -> None:
         self.hear = predecessor.hear
+        self.problem = predecessor.problem
         self._predecessor = predecessor
         self._last_run = last_run
         self._again = again
+        self._in_turns = in_turns or predecessor.in_turns
         self._turn: str | None = ""
 
     def last_run(self, name: str) -> LastRun | None:
         """Return when the predecessor sent an entry last, as a node takes it."""
         at = self._last_run(name)
-        return LastRun(to_micros(at), self._predecessor.in_turns) if at else None
+        return LastRun(to_micros(at), self._in_turns) if at else None
 
     def may_send(self) -> bool:
         """Whether it is this fleet's turn; with a new one, all entries are registered anew."""

@@ -98,6 +98,11 @@ class Roster:
         for name in names:
             self._compare_one(name, schedule.get(name))
 
+    def compare_some(self, schedule: Mapping[str, RedlockEntry], names: Iterable[str]) -> None:
+        """Take in what changed of these entries, and look at no other one."""
+        for name in names:
+            self._compare_one(name, schedule.get(name))
+
     def take(self, name: str, entry: RedlockEntry | None, revision: int | None = None) -> None:
         """Take in one entry as it is from now on, stored under a revision; ``None``: it is gone."""
         known = self._known.pop(name, None)

@@ -56,6 +56,10 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
 
     Entry = RedlockEntry
     max_interval = 0.5
+    in_turns = False
+    """Whether ``last_run_elsewhere`` tells of another scheduler that may send between our runs."""
+    reads_elsewhere = False
+    """Whether there are entries that ``beat_schedule`` does not tell of."""
     lock_key = None  # RedBeat's receiver of beat_init asks every scheduler, once it is imported
     _heap: list[Any] | None
     _in_pass = False
@@ -85,7 +89,9 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self._tell = Group(OutcomeLog(), Receivers(), self.vitals.observe)
         self._complaints = Complaints()
         self._predecessor = predecessor_of(app, self.settings, self._names)
-        self._handover = Handover(self._predecessor, self.last_run_elsewhere, self._put_all)
+        self._handover = Handover(
+            self._predecessor, self.last_run_elsewhere, self._put_all, in_turns=self.in_turns
+        )
         filename = kwargs.get("schedule_filename")
         check_broker_url(app)  # here, since the banner would quote a part of its password
         if not lazy:
@@ -126,7 +132,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self._in_pass = True
         try:
             wait = self._pass() / SECOND
-            self.vitals.passed(monotonic_micros() - began)
+            self.vitals.passed(monotonic_micros() - began, self._handover.problem())
         except Exception as exc:  # noqa: BLE001 - whatever it is, beat goes on
             self._complaints.tell(exc)
             self.vitals.failed(exc)

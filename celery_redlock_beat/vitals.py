@@ -74,12 +74,13 @@ class Vitals:
             return ""
         return self._heartbeat.told(self._node.dispatcher.clock.monotonic())
 
-    def passed(self, duration: Micros) -> None:
-        """Note that a pass is over, and how the node stands."""
+    def passed(self, duration: Micros, elsewhere: str = "") -> None:
+        """Note that a pass is over, how the node stands, and what is wrong ``elsewhere``."""
         if not (self._heartbeat and self._node):
             return
         self._heartbeat.passed(duration)
-        problems = {"pass": "", "failing": self._told_failing(), **self._node.problems()}
+        own = {"pass": "", "elsewhere": elsewhere, "failing": self._told_failing()}
+        problems = {**own, **self._node.problems()}
         for kind, problem in problems.items():
             self._heartbeat.problem(kind, problem)
         self._write(self._heartbeat.problems)

@@ -23,6 +23,7 @@ from celery_redlock_beat.control.access import Access
 from celery_redlock_beat.diagnostics.findings import many
 from celery_redlock_beat.predecessors.redbeat.leaving import Leaving, leaving_of
 from celery_redlock_beat.predecessors.redbeat.writing import write
+from celery_redlock_beat.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,12 +75,14 @@ def export_redbeat(
 ) -> None:
     """Write all entries for RedBeat, so that it goes on where the nodes stopped.
 
-    Stop the nodes first. Nothing that they sent is sent again by RedBeat, and intervals go on. What
-    RedBeat cannot express is told, entry by entry. What RedBeat has and is not here stays as it is.
+    Stop the nodes first, unless they have the interlock. Nothing that they sent is sent again by
+    RedBeat, and intervals go on. What RedBeat cannot express is told, entry by entry. What RedBeat
+    has and is not here stays as it is.
     """
     redbeat, control = opened(ctx, prefix, url), control_of(ctx)
     _refuse_while_held(redbeat)
-    _warn_of_nodes(control)
+    if not Settings.from_app(ctx.obj.app).interlock:  # by which RedBeat hears of what is sent
+        _warn_of_nodes(control)
     leaving = sorted(_leaving(ctx, control, redbeat), key=lambda each: each.name)
     ready = [each.written for each in leaving if each.written]
     if ready and not dry_run:

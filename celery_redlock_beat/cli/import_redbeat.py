@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,13 +25,15 @@ from celery_redlock_beat.control.seeding import CLAIMED
 from celery_redlock_beat.predecessors.redbeat.moving import move_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
     from celery_redlock_beat.control import Control, Seeded
     from celery_redlock_beat.predecessors.redbeat.moving import Move
 
 COLUMNS = ("name", "done", "last run", "remark")
+MANY = 4
+"""Of so many entries, the same remark is made once."""
 SENT_SINCE = "it was sent here since RedBeat's last run, and goes on"
 
 
@@ -93,7 +96,7 @@ def import_redbeat(
     if as_json:
         print_json(ctx, {"dry_run": dry_run, "locked": bool(holder), "entries": done})
     elif done:
-        show(ctx, Table(COLUMNS, [_row(each) for each in done], wide=("remark",)))
+        _show(ctx, done)
     else:
         ctx.obj.echo(
             f"There is no RedBeat with the prefix {redbeat.keys.prefix} at {redbeat.label}."
@@ -142,6 +145,17 @@ def _warn_of_lock(holder: str) -> None:
     )
 
 
-def _row(each: Moved) -> list[str]:
-    remarks = "; ".join(printable(text) for text in (each.problem, *each.warnings) if text)
+def _show(ctx: click.Context, done: Sequence[Moved]) -> None:
+    """Print a row for each entry; what many have in common is said once, below."""
+    counted = Counter(text for each in done for text in each.warnings)
+    common = {text: number for text, number in counted.items() if number >= MANY}
+    rows = [_row(each, common) for each in done]
+    show(ctx, Table(COLUMNS, rows, wide=("remark",)))
+    for text, number in common.items():
+        ctx.obj.echo(f"Of {number} entries: {printable(text)}.")
+
+
+def _row(each: Moved, common: Collection[str]) -> list[str]:
+    told = (each.problem, *(text for text in each.warnings if text not in common))
+    remarks = "; ".join(printable(text) for text in told if text)
     return [printable(each.name), each.done, second(each.last_run), remarks or NOTHING]

@@ -83,7 +83,7 @@ class Catalogue:
         """Take in what was added to the app's schedule, changed and taken out of it."""
         scheduler = self.scheduler()
         with self._lock:
-            if self._configured != self._app.conf.beat_schedule:
+            if scheduler.reads_elsewhere or self._configured != self._app.conf.beat_schedule:
                 with heard():
                     scheduler.setup_schedule()
                     scheduler.roster.compare(scheduler.schedule)

@@ -44,6 +44,10 @@ class Predecessor:
         """
         return ""
 
+    def problem(self) -> str:
+        """Return why it cannot be asked whose turn it is, so that nothing is sent; else nothing."""
+        return ""
+
     def passed(self, _settled: Callable[[], Settled]) -> None:
         """Do what is to be done after each pass; never raises."""
 

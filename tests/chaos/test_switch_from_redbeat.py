@@ -137,17 +137,24 @@ def test_a_node_that_slept_through_the_end_of_its_lock_sends_nothing_when_it_wak
 def test_while_redbeats_redis_is_away_nothing_is_sent_and_then_all_of_it(tmp_path, redis_server):
     """The lock is on a server of its own, behind a network that fails."""
     with Server() as other, Proxy(other.port) as proxy:
-        config = {"redbeat_redis_url": f"redis://127.0.0.1:{proxy.port}/0", "redlock_beat_lease": 2}
+        health = tmp_path / "health"
+        config = {
+            "redbeat_redis_url": f"redis://127.0.0.1:{proxy.port}/0",
+            "redlock_beat_lease": 2,
+            "redlock_beat_health_file": str(health),
+        }
         with Switch(tmp_path, redis_server, config) as switch:
             ours = switch.start(0, "redlock")
             wait_until(lambda: switch.sent_by_ours() >= set(INTERVALS), 60, "ours to send")
             proxy.cut()
             ours.wait_for_log("RedBeat's Redis is away, nothing is sent until it is back")
+            wait_until(lambda: "Redis is away" in health.read_text(), 20, "the node to be red")
             count = len(switch.watch.arrived)
             switch.wait_for(timedelta(seconds=4))
             assert len(switch.watch.arrived) <= count + len(switch.by_entry())
             proxy.restore()
             ours.wait_for_log("RedBeat's Redis is back")
+            wait_until(lambda: '"ready": true' in health.read_text(), 20, "the node to be green")
             switch.wait_for(timedelta(seconds=4))
             for name in INTERVALS:
                 ticks = [each.tick for each in switch.by_entry()[name]]

@@ -189,6 +189,13 @@ class TestImport:
         assert "RedBeat keeps no number of a weekday" in told
         assert "RedBeat keeps an offset" in told
 
+    def test_what_holds_for_many_is_said_once(self, operator, redbeat, ran):
+        for number in range(5):
+            saved(redbeat, f"dynamic-{number}", crontab(minute=number), ran)
+        told = operator.here("import-redbeat").output
+        assert told.count("RedBeat keeps no zone of a crontab") == 1
+        assert "Of 5 entries: RedBeat keeps no zone" in told
+
     def test_it_can_be_done_again_while_redbeat_goes_on(self, operator, redbeat, ran):
         cron = saved(redbeat, "cron", crontab(minute="*/5"), ran)
         every = saved(redbeat, "every", schedule(90), ran)

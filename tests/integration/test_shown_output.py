@@ -16,21 +16,9 @@ import pytest
 
 from support.nodes import BeatNode
 from support.servers import wait_until
+from support.shown import steady
 
 ROOT = Path(__file__).parents[2]
-DIFFERENT_EACH_TIME = {
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z": "INSTANT",
-    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "ID",
-    r"[\w.-]+:\d+:[0-9a-f]{16}": "NODE",
-    r"-?\d+ (d|h|min|s|ms)( \d+ (h|min|s|ms))?\b": "DURATION",
-    r"\w+@[\w.-]+": "USER",
-}
-
-
-def steady(text):
-    for pattern, word in DIFFERENT_EACH_TIME.items():
-        text = re.sub(pattern, word, text)
-    return " ".join(text.split())
 
 
 def shown_on(page):

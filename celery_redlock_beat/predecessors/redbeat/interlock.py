@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Micros
 
 SETTING = "redlock_beat_interlock"
+AWAY = "RedBeat's Redis is away, nothing is sent until it is back"
 LOOK_EVERY: Micros = SECOND // 2
 LEASES = 3
 """How many leases the lock holds: what was claimed under it is sent or not, long before it ends."""
@@ -55,6 +56,7 @@ class RedBeatInterlock(Predecessor):
         self._lock: Lock | None = None
         self._log = TurnLog(self._keys.lock or "")
         self._turn: str | None = None
+        self._is_away = False
         self._looked: Micros | None = None
         self._sure_until: Micros = 0
         self._last_runs: dict[str, datetime | None] = {}
@@ -91,12 +93,18 @@ class RedBeatInterlock(Predecessor):
         except LedgerUnavailable as exc:
             if now > self._sure_until:
                 self._turn = None
+                self._is_away = True
                 self._log.away(exc)
             return self._turn
+        self._is_away = False
         self._log.hear(held, now)
         self._turn = held.token or None
         self._sure_until = now + self._span // LEASES
         return self._turn
+
+    def problem(self) -> str:
+        """Tell that nothing is sent since RedBeat's Redis is away."""
+        return AWAY if self._is_away else ""
 
     def passed(self, settled: Callable[[], Settled]) -> None:
         """Write into RedBeat's records what was sent since, by whichever node."""
@@ -117,7 +125,8 @@ class RedBeatInterlock(Predecessor):
         lock, self._lock = self._lock.over(client), None
         try:
             if lock.leave():
-                self._write_back(client, settled(self._last_runs))
+                # What was exported meanwhile, too: RedBeat did not have it when this turn began.
+                self._write_back(client, settled({*self._last_runs, *self._written}))
                 lock.let_go()
                 self._log.gave_back()
         except LedgerError as exc:

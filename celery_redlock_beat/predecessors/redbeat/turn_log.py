@@ -42,14 +42,17 @@ class TurnLog:
         if self._told_at is None:
             logger.info(
                 "RedBeat has its lock %s: nothing is sent until it gives that back%s.",
-                *(self._lock, self._or_ends(held)),
+                *(self._lock, _end(held, ", or it ends, in")),
             )
         elif now < self._told_at + EVERY:
             return
         elif ends > self._ends + SECOND:
             logger.info("RedBeat is at work: it has extended its lock %s.", self._lock)
         else:
-            logger.info("RedBeat has not extended its lock %s%s.", self._lock, self._or_ends(held))
+            logger.info(
+                "RedBeat has not extended its lock %s%s.",
+                *(self._lock, _end(held, ": it ends in")),
+            )
         self._ends, self._told_at = ends, now
 
     def begin(self, theirs: Collection[str], ours: Collection[str]) -> None:
@@ -58,8 +61,8 @@ class TurnLog:
         nobodys = sorted(map(shown, set(theirs) - set(ours)))
         if nobodys:
             logger.warning(
-                "%d of RedBeat's entries are neither in code nor stored, and nobody sends them: "
-                "%s. 'celery redlock import-redbeat' stores them",
+                "Of RedBeat's entries, %d are neither in code nor stored, and sent by nobody: %s. "
+                "'celery redlock import-redbeat' stores them",
                 *(len(nobodys), listed(nobodys, MOST_NAMED)),
             )
 
@@ -90,7 +93,8 @@ class TurnLog:
             *(self._lock, span // SECOND, error),
         )
 
-    def _or_ends(self, held: Held) -> str:
-        if held.left < 0:
-            return ", and it has no end: delete it if no RedBeat runs"
-        return f", or it ends, in {held.left // SECOND} s"
+
+def _end(held: Held, ends_in: str) -> str:
+    if held.left < 0:
+        return ", and it has no end: delete it if no RedBeat runs"
+    return f"{ends_in} {held.left // SECOND} s"

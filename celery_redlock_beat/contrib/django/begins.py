@@ -1,0 +1,36 @@
+"""From when on a row counts that the ledger does not know; it reads no clock and no table.
+
+It is where django-celery-beat would go on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from celery_redlock_beat.contrib.django.rows import MICROSECOND, aware, kind_of, period_of
+from celery_redlock_beat.errors import EntryError
+from celery_redlock_beat.ticks import Micros, to_datetime
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+
+def begins(row: Any, at: Micros | None) -> dt.datetime | None:
+    """Return the last run of a row, or what stands for it; ``None``: it begins when it is known.
+
+    A row that runs once, ``at`` an instant, is owed even if nobody was there to run it. One with a
+    ``start_time`` that has never run is due from that on: an interval counts from it.
+    """
+    if at is not None:
+        return to_datetime(at) - MICROSECOND
+    if row.last_run_at is not None:
+        return aware(row.last_run_at)
+    if row.start_time is None:
+        return None
+    start = aware(row.start_time)
+    if kind_of(row) != "interval":
+        return start - MICROSECOND
+    try:
+        return start - period_of(row)
+    except (EntryError, OverflowError):
+        return None  # it is told as a bad row
