@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,42 +14,20 @@ from celery_redlock_beat.cli._command import (
     note_option,
     print_json,
 )
-from celery_redlock_beat.cli._seeded import remark_on
-from celery_redlock_beat.cli._tables import Table, show
-from celery_redlock_beat.cli._words import NOTHING, printable, second
-from celery_redlock_beat.cli.import_ import REFUSED, planned
+from celery_redlock_beat.cli._moved import carry_out, exit_code, show_moved
 from celery_redlock_beat.control import Origin
 from celery_redlock_beat.diagnostics.schedules.loading import scheduler_class
 from celery_redlock_beat.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from celery import Celery
 
-    from celery_redlock_beat.contrib.django.moving import Move
-    from celery_redlock_beat.control import Control
+    from celery_redlock_beat.predecessors.move import Move
 
-COLUMNS = ("name", "done", "last run", "remark")
 NOW = (
     "Now set beat_scheduler = 'redlock' on every node: from then on these entries run, and what is "
     "typed into the admin no longer counts."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """What became of a row: as ``import`` tells it, or ``seeded``, or ``left``.
-
-    ``problem`` says why it was refused or left, ``warnings`` what will be otherwise.
-    """
-
-    name: str
-    done: str
-    last_run: datetime | None
-    problem: str = ""
-    warnings: Sequence[str] = ()
 
 
 @click.command(
@@ -78,16 +55,15 @@ def import_django(
     control = control_of(ctx)
     code = {view.name for view in control.entries(origin=Origin.CODE)}
     move = _move(model, ctx.obj.app, code)
-    moved = _moved_by(control, move, note, replace=replace, dry_run=dry_run)
-    done = sorted(moved, key=lambda each: each.name)
+    done = carry_out(control, move, note, replace=replace, dry_run=dry_run)
     if as_json:
         print_json(ctx, {"dry_run": dry_run, "entries": done})
     elif done:
-        show(ctx, Table(COLUMNS, [_row(each) for each in done], wide=("remark",)))
+        show_moved(ctx, done)
         click.echo(NOW, err=True)
     else:
         ctx.obj.echo("There are no rows.")
-    ctx.exit(int(any(each.done == REFUSED for each in done)))
+    ctx.exit(exit_code(done))
 
 
 def _model(app: Celery) -> Any:
@@ -120,34 +96,3 @@ def _move(model: Any, app: Celery, code: set[str]) -> Move:
     from celery_redlock_beat.contrib.django.moving import move_of  # noqa: PLC0415 - as above
 
     return move_of(model, app, code)
-
-
-def _moved_by(
-    control: Control, move: Move, note: str, *, replace: bool, dry_run: bool
-) -> Iterator[Moved]:
-    for name, problem in move.refused.items():
-        yield _moved(move, name, REFUSED, problem)
-    for name, problem in move.left.items():
-        yield _moved(move, name, "left", problem)
-    if dry_run:
-        stored = planned(control, move.documents, replace=replace)
-    else:
-        stored = control.import_(
-            move.documents, replace=replace, note=note, last_runs=move.last_runs
-        )
-    for each in stored:
-        yield _moved(move, each.name, each.done, each.problem)
-    if move.in_code:
-        for seeded in control.seed(move.in_code, again=True, note=note, dry_run=dry_run):
-            yield _moved(move, seeded.name, seeded.done, seeded.problem, remark_on(seeded))
-
-
-def _moved(move: Move, name: str, done: str, problem: str, remark: str = "") -> Moved:
-    ran = move.last_runs.get(name) or move.in_code.get(name)
-    remark = "" if remark == problem else remark
-    return Moved(name, done, ran, problem, [*move.warnings.get(name, ()), *filter(None, [remark])])
-
-
-def _row(each: Moved) -> list[str]:
-    remarks = "; ".join(printable(text) for text in (each.problem, *each.warnings) if text)
-    return [printable(each.name), each.done, second(each.last_run), remarks or NOTHING]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -23,12 +22,12 @@ from celery_redlock_beat.contrib.django.tables import rows_in
 from celery_redlock_beat.documents import spans
 from celery_redlock_beat.documents.entries import written
 from celery_redlock_beat.errors import ConfigurationError, EntryError
+from celery_redlock_beat.predecessors.move import Move
 from celery_redlock_beat.ticks import SECOND, to_micros
 from celery_redlock_beat.timetables import once
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from datetime import datetime
 
     from celery import Celery
 
@@ -38,23 +37,6 @@ NEVER_RAN = (
     "period after it was saved"
 )
 OVER = "it runs once, and has run or is disabled: add it when it is to run"
-
-
-@dataclass(frozen=True)
-class Move:
-    """What becomes of all rows, by name.
-
-    ``documents`` are to be stored, and begin at their ``last_runs``; those ``in_code`` stay there,
-    and begin at these. The ``left`` and the ``refused`` are not taken over, each for its reason;
-    ``warnings`` tell what will be otherwise.
-    """
-
-    documents: dict[str, dict[str, Any]] = field(default_factory=dict)
-    last_runs: dict[str, datetime] = field(default_factory=dict)
-    in_code: dict[str, datetime] = field(default_factory=dict)
-    left: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    warnings: dict[str, list[str]] = field(default_factory=dict)
 
 
 def move_of(model: Any, app: Celery, code: Collection[str]) -> Move:

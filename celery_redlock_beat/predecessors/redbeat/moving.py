@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from celery_redlock_beat.predecessors.move import Move
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Collection, Sequence
 
     from celery_redlock_beat.predecessors.redbeat.records import Record
 
@@ -17,22 +17,6 @@ NOT_IN_CODE = "it came from code, which has it no more: RedBeat's next start wou
 NO_CLEANUP = "Celery adds it by itself where results have to be cleaned up, and does not here"
 NEVER_RUN = "RedBeat never ran it: it begins with its next tick"
 SWITCHED_OFF = "it is disabled in RedBeat, and enabled in code, which counts"
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """What is to be done: ``documents`` to store, and ``last_runs`` of these and of ``in_code``.
-
-    ``left`` tells why an entry stays where it is, ``refused`` why it cannot be read. ``warnings``
-    are those of all, by name.
-    """
-
-    documents: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    in_code: dict[str, datetime] = field(default_factory=dict)
-    last_runs: dict[str, datetime] = field(default_factory=dict)
-    left: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    warnings: dict[str, Sequence[str]] = field(default_factory=dict)
 
 
 def move_of(records: Sequence[Record], code: Collection[str]) -> Move:
