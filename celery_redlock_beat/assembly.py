@@ -16,6 +16,7 @@ from celery_redlock_beat.ledger.redis import RedisLedger
 from celery_redlock_beat.node import Node
 from celery_redlock_beat.predecessors.predecessor import Predecessor
 from celery_redlock_beat.predecessors.redbeat.interlock import RedBeatInterlock
+from celery_redlock_beat.predecessors.redbeat.settings import RedBeatSettings
 from celery_redlock_beat.predecessors.seed_file import SeedFile
 from celery_redlock_beat.store.client import locate
 from celery_redlock_beat.store.eviction import eviction_warning
@@ -43,6 +44,8 @@ def check(app: Celery, settings: Settings) -> None:
     """Raise ``SettingError`` where nothing could ever be sent; touches no network."""
     locate(app, settings)
     app_zone(app)
+    for answer in RedBeatSettings.from_app(app).answers:
+        logger.warning("%s", answer)
     if app.conf.task_always_eager:
         logger.warning(
             "task_always_eager is set: beat runs the tasks that it knows itself, on each tick in "

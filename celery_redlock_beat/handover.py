@@ -18,20 +18,23 @@ if TYPE_CHECKING:
 class Handover:
     """Begin where the predecessor stopped, and take turns with it if it still runs.
 
-    ``last_run`` returns when it sent an entry last, ``again`` registers all entries anew.
-    ``in_turns`` tells that it may have sent since ticks were claimed here.
+    ``again`` registers all entries anew. ``last_run`` returns when another scheduler sent an entry
+    last, which may know more than the predecessor; ``in_turns`` tells that it may have sent since
+    ticks were claimed here.
     """
 
     def __init__(
         self,
         predecessor: Predecessor,
-        last_run: Callable[[str], datetime | None],
         again: Callable[[], None],
+        last_run: Callable[[str], datetime | None],
         *,
         in_turns: bool,
     ) -> None:
+        self.check = predecessor.check
         self.hear = predecessor.hear
         self.problem = predecessor.problem
+        self.known_last_run = predecessor.last_run
         self._predecessor = predecessor
         self._last_run = last_run
         self._again = again

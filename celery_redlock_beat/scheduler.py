@@ -20,7 +20,6 @@ from celery_redlock_beat.host import Host
 from celery_redlock_beat.observers.group import Group
 from celery_redlock_beat.observers.log import OutcomeLog
 from celery_redlock_beat.observers.receivers import Receivers
-from celery_redlock_beat.predecessors.redbeat.settings import RedBeatSettings
 from celery_redlock_beat.roster import Roster
 from celery_redlock_beat.setting_values import SHORTEST_POLL
 from celery_redlock_beat.settings import Settings
@@ -88,18 +87,18 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         self.roster.changed = self.vitals.changed
         self._tell = Group(OutcomeLog(), Receivers(), self.vitals.observe)
         self._complaints = Complaints()
-        self._predecessor = predecessor_of(app, self.settings, self._names)
         self._handover = Handover(
-            self._predecessor, self.last_run_elsewhere, self._put_all, in_turns=self.in_turns
+            predecessor_of(app, self.settings, self._names),
+            self._put_all,
+            self.last_run_elsewhere,
+            in_turns=self.in_turns,
         )
         filename = kwargs.get("schedule_filename")
         check_broker_url(app)  # here, since the banner would quote a part of its password
         if not lazy:
             check(app, self.settings)
-            for answer in RedBeatSettings.from_app(app).answers:
-                logger.warning("%s", answer)
             self.vitals.check()
-            self._predecessor.check()
+            self._handover.check()
             if filename and filename != DEFAULT_FILENAME:
                 logger.warning("The schedule file %s is ignored: the state is in Redis.", filename)
         super().__init__(app, *args, lazy=lazy, **kwargs)
@@ -214,7 +213,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         An entry that the ledger does not know begins there: nothing up to then is sent again, and
         what was due since is caught up as its policy says. It is asked at each registration.
         """
-        return self._predecessor.last_run(name)
+        return self._handover.known_last_run(name)
 
     def send(self, entry: ScheduleEntry, producer: Producer) -> None:
         """Send through Celery's own ``apply_entry``, and raise what that only logs."""

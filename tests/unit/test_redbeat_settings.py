@@ -18,7 +18,7 @@ from celery_redlock_beat.store.client import locate
 from celery_redlock_beat.store.redbeat import endpoint_of, place_of
 
 SECRET = "s3cr3t"
-LOG = "celery_redlock_beat.scheduler"
+LOG = "celery_redlock_beat.assembly"
 NODES = [("192.168.1.1", 26379), ["192.168.1.2", "26380"]]
 
 OF_SENTINEL = {
