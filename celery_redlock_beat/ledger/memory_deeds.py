@@ -115,7 +115,7 @@ def remove(call: Call, removal: Removal) -> Steered:
 def _forget(call: Call, entry: str) -> None:
     server, record = call.server, call.server.marks.get(entry)
     if record and record.mark <= call.now:
-        for known in (server.marks, server.unwanted, server.repairs):
+        for known in (server.marks, server.unwanted, server.repairs, server.seeds):
             known.pop(entry, None)
     server.present.pop(entry, None)
     server.last.pop(entry, None)

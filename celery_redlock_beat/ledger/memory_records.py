@@ -107,6 +107,7 @@ class Records:
     pruned: int = 0
     repairs: dict[str, int] = field(default_factory=dict)
     unwanted: dict[str, list[Micros]] = field(default_factory=dict)
+    seeds: dict[str, Micros] = field(default_factory=dict)
 
     lists: dict[str, list[str | bytes | int]] = field(default_factory=dict)
     not_lists: set[str] = field(default_factory=set)

@@ -66,7 +66,11 @@ def begin_at_seed(call: Call, asked: Registration) -> bool:
         fingerprint = _going_on(fingerprint, asked.seed.phase)
     if record is None:
         server.marks[entry] = Mark(at, at, 0, 0, fingerprint)
-    elif not _node_lives(call) and _was_never_claimed(call, entry, record):
+    elif (
+        _was_never_claimed(call, entry, record)
+        and at > server.seeds.get(entry, 0)
+        and not _node_lives(call)
+    ):
         record.mark, record.since, record.fingerprint = at, at, fingerprint
     elif asked.seed.again and at > record.mark:
         opened = [tick.at for tick, _ in server.open_of(entry) if tick.at <= at]
@@ -76,6 +80,7 @@ def begin_at_seed(call: Call, asked: Registration) -> bool:
         make_known_anew(record, fingerprint, at)
     else:
         return False
+    server.seeds[entry] = at
     return True
 
 
@@ -126,8 +131,11 @@ def _with_phase_of(record: Mark | None, asked: Registration) -> str:
 
 
 def _node_lives(call: Call) -> bool:
-    heard = min(call.now, max(call.server.nodes.values(), default=0))
-    return call.now - heard <= HEARTBEAT_ALIVE
+    return any(
+        at >= call.now - HEARTBEAT_ALIVE
+        and not re.search(r'"left":\s*true', call.server.beats.get(node, ""))
+        for node, at in call.server.nodes.items()
+    )
 
 
 def _was_never_claimed(call: Call, entry: str, record: Mark) -> bool:

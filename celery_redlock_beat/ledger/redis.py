@@ -86,7 +86,11 @@ class RedisLedger(RedisLooks):
         records: list[Record | None] = []
         for chunk in wire.chunks(registrations, MOST_PER_CALL):
             fields = wire.flat(map(wire.known_as, chunk))
-            (texts,) = self._call("register", [MAY_MISS, *fields], keys=[self._named["present"]])
+            (texts,) = self._call(
+                "register",
+                [MAY_MISS, *fields],
+                keys=[self._named["present"], self._named["beats"]],
+            )
             records += [wire.record(r.entry, text) for r, text in zip(chunk, texts, strict=True)]
         return records
 

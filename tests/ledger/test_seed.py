@@ -34,7 +34,7 @@ def begin_to_live(node):
 
 
 def stop_living(node):
-    node.depart("")
+    node.depart('{"left": true}')
 
 
 class TestAnEntryThatWasNeverSeen:
@@ -120,6 +120,19 @@ class TestAnEntryThatIsKnown:
         known = registered(a)
         begin_to_live(a)
         assert seeded(a, ledgers.now() - 60 * SECOND, 7 * SECOND) == known
+
+    def test_begins_anew_as_soon_as_the_last_node_has_left(self, ledgers, a):
+        registered(a)
+        begin_to_live(a)
+        stop_living(a)
+        at = ledgers.now() - 60 * SECOND
+        assert seeded(a, at).mark == at
+
+    def test_never_falls_below_another_seed_and_takes_a_newer_one(self, ledgers, a, b):
+        at = ledgers.now() - 60 * SECOND
+        assert seeded(a, at, 7 * SECOND).mark == at
+        assert seeded(b, at - 40 * SECOND, 3 * SECOND).mark == at
+        assert seeded(b, at + 10 * SECOND, 5 * SECOND).mark == at + 10 * SECOND
 
     def test_stays_as_it_is_once_a_tick_was_claimed(self, ledgers, a):
         known = registered(a)

@@ -4,7 +4,8 @@
 --                        ticks that were granted, and not skipped; also, so that losing the key
 --                        loses them too: format, identity, epoch, fence, recovering,
 --                        hold_down, "x:<entry>" → the fence at which an operator set its mark,
---                        "s:<entry>" → its ticks that shall be skipped, between spaces; revision,
+--                        "s:<entry>" → its ticks that shall be skipped, between spaces;
+--                        "z:<entry>" → where another scheduler stopped, µs; revision,
 --                        the highest of the feed; pruned, up to which what is gone was forgotten;
 --                        began, when it was empty and nobody remembered anything, µs
 --       2 open    zset   "<tick>:<entry>" → end of its lease, µs

@@ -1,6 +1,7 @@
 -- register: make entries known, and answer what the ledger holds of them.
 --
 -- KEYS  13 present   zset   entry → when a node that has it last said so, µs
+--       14 beats
 -- ARGV  5 how long an entry may be missing while nodes live, µs
 --       6.. per entry: entry, fingerprint, 0|1 each: again, run_on_start, once; the revision under
 --       which it is stored ("" for none); 0|1: takes_phase; of its seed the instant, µs, the phase,
@@ -30,7 +31,8 @@ local function register(entry, fingerprint, again, run_on_start, once, revision,
                         seed_at, seed_phase, seed_again)
   if revision ~= '' and not is_stored_as(entry, tonumber(revision)) then return 'CHANGED' end
   local record = read_record(entry)
-  if seed_at ~= '' and begin_at_seed(entry, record, fingerprint, seed_at, seed_phase, seed_again) then
+  if seed_at ~= '' and begin_at_seed(entry, record, fingerprint, seed_at, seed_phase, seed_again,
+                                      KEYS[14]) then
     redis.call('ZADD', present, int(now), entry)
     return redis.call('HGET', marks, 'e:' .. entry)
   end

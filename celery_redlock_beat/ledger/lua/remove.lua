@@ -23,7 +23,7 @@ end
 -- clock stays, so that no tick up to it comes back with another entry of this name.
 local function forget(entry, record)
   if record and not record.unreadable and record.mark <= now then
-    redis.call('HDEL', marks, 'e:' .. entry, 's:' .. entry, 'x:' .. entry)
+    redis.call('HDEL', marks, 'e:' .. entry, 's:' .. entry, 'x:' .. entry, 'z:' .. entry)
   elseif record and not record.unreadable then
     write_record(entry, record)
   end

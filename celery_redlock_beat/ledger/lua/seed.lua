@@ -1,6 +1,7 @@
 -- seed: let entries begin where another scheduler stopped, before nodes do it, or after it sent again.
 --
 -- KEYS  13 present   zset   entry → when a node that has it last said so, µs
+--       14 beats
 -- ARGV  5.. per entry: entry, fingerprint, the revision under which it is stored ("" for none), what
 --       to note of it, takes_phase and its seed, as in register
 -- Answer  OK, then {answer, record} per entry, the record as in register
@@ -17,7 +18,7 @@ local function seed(entry, fingerprint, revision, detail, _, at, phase, again)
   if revision ~= '' and not is_stored_as(entry, tonumber(revision)) then return {'CHANGED', ''} end
   local record = read_record(entry)
   local is_there = record and record.since == math.min(now, tonumber(at))
-  local is_done = is_there or begin_at_seed(entry, record, fingerprint, at, phase, again)
+  local is_done = is_there or begin_at_seed(entry, record, fingerprint, at, phase, again, KEYS[14])
   if is_done and not is_there then
     redis.call('ZADD', present, int(now), entry)
     note_deed(entry, 'seeded', detail)

@@ -11,7 +11,8 @@
 -- Seed                  Another scheduler sent it up to an instant, and nothing later:
 --                       mark = since = that, no later than now. Where it is known already, so it
 --                       becomes as long as nothing was claimed of it and no node lives, which might
---                       have counted on; else, if the other one has sent again, its mark rises
+--                       have counted on; else, if the other one has sent again, its mark rises.
+--                       It never falls below another seed
 -- takes_phase           An interval that says no phase, "interval:<period>+0", goes on with that of
 --                       its seed, "interval:<period>~<phase>", until its period is another one
 
@@ -20,8 +21,12 @@ local function last_heartbeat()
   return math.min(now, tonumber(redis.call('ZREVRANGE', nodes, 0, 0, 'WITHSCORES')[2] or '0'))
 end
 
-local function node_lives()
-  return now - last_heartbeat() <= 30000000
+-- One that told in beats that it has left does not.
+local function node_lives(beats)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', nodes, int(now - 30000000), '+inf')) do
+    local told = redis.pcall('HGET', beats, id)
+    if type(told) ~= 'string' or not string.find(told, '"left":%s*true') then return true end
+  end
 end
 
 local function open_now(entry, record)
@@ -69,7 +74,11 @@ end
 
 local function was_never_claimed(entry, record)
   return record.fence == 0 and record.runs == 0 and record.mark == record.since
-    and not redis.call('HGET', marks, 'x:' .. entry)
+    and redis.call('HEXISTS', marks, 'x:' .. entry) == 0
+end
+
+local function is_newer_seed(entry, at)
+  return at > (tonumber(redis.call('HGET', marks, 'z:' .. entry) or '') or 0)
 end
 
 -- What is open up to an instant the other scheduler has sent, or passed over: it is to be skipped.
@@ -83,14 +92,14 @@ local function skip_open(entry, upto)
 end
 
 -- Let an entry begin where another scheduler stopped; whether it does so from now on.
-local function begin_at_seed(entry, record, fingerprint, at, phase, again)
+local function begin_at_seed(entry, record, fingerprint, at, phase, again, beats)
   at = math.min(now, tonumber(at))
   if phase ~= '' then fingerprint = going_on(fingerprint, phase) end
   if not record then
     make_known(entry, fingerprint, '0', '0', at)
   elseif record.unreadable then
     return false
-  elseif not node_lives() and was_never_claimed(entry, record) then
+  elseif was_never_claimed(entry, record) and is_newer_seed(entry, at) and not node_lives(beats) then
     record.mark, record.since, record.fingerprint = at, at, fingerprint
     write_record(entry, record)
   elseif again == '1' and at > record.mark then
@@ -100,5 +109,6 @@ local function begin_at_seed(entry, record, fingerprint, at, phase, again)
   else
     return false
   end
+  redis.call('HSET', marks, 'z:' .. entry, int(at))
   return true
 end
