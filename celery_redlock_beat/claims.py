@@ -84,8 +84,8 @@ class Claims:
                 del self.unregistered[asked.entry]
                 if record is None:
                     continue  # it is unreadable, or was changed meanwhile: the claim says so
-                if asked.seed and (news := _answer_to(asked.seed, record)) is not None:
-                    self._seeded(record.entry, news)
+                if asked.seed:
+                    self._seeded(record.entry, _is_taken(asked.seed, record))
                 self.witness.hear_mark(record.entry, record.mark, record.runs)
                 self.alarms.look_at(record.entry, record.mark, self.clock.now())
                 slot = self.due.get(record.entry)
@@ -229,8 +229,10 @@ def _seed_of(slot: Slot, last_run: LastRun) -> Seed:
     return Seed(last_run.at, phase, last_run.again)
 
 
-def _answer_to(seed: Seed, record: Record) -> bool | None:
-    """Return whether an entry begins at its seed, or ``None`` where it did so long ago."""
-    if record.since != seed.at:
+def _is_taken(seed: Seed, record: Record) -> bool | None:
+    """Return whether an entry begins at its seed, or ``None`` where it has gone on from there."""
+    # One that is ahead of the ledger's clock is taken for now.
+    begins = record.since == min(seed.at, max(record.since, record.mark))
+    if not begins:
         return False
-    return True if record.mark == seed.at else None
+    return True if record.mark == record.since else None

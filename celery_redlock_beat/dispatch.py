@@ -69,6 +69,7 @@ class Dispatcher:
         self._take = host.take
         self.last_run = host.last_run
         self._may_send = host.may_send
+        self._stepped = host.stepped
         self.teller = Teller(host.observe, host.entry_of, due, clock, namespace)
         self.testifier = Testifier(
             ledger, self.witness, due, self.hand, self.claims, self.teller.doubt
@@ -102,6 +103,7 @@ class Dispatcher:
         self.claims.pauses.end_those_over()
         tried = self.attempts.try_all(ends)
         self.attempts.settle()
+        self._stepped(self.witness.settled_by_entry)
         return more or tried or news
 
     def _stand_by(self) -> bool:

@@ -33,6 +33,7 @@ class Handover:
     ) -> None:
         self.check = predecessor.check
         self.hear = predecessor.hear
+        self.passed = predecessor.passed
         self.problem = predecessor.problem
         self.known_last_run = predecessor.last_run
         self._predecessor = predecessor
@@ -53,10 +54,6 @@ class Handover:
             self._turn = turn
             self._again()
         return turn is not None
-
-    def passed(self, node: Node) -> None:
-        """Let the predecessor know what a node knows to be settled after a pass."""
-        self._predecessor.passed(node.settled)
 
     def leave(self, node: Node) -> None:
         """Let the predecessor have its turn: a node has given back what it held."""

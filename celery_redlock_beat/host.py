@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from celery_redlock_beat.entries import RedlockEntry
     from celery_redlock_beat.ledger.steering import Change
@@ -28,8 +28,12 @@ def _nothing(_change: Change) -> None:
     """Take in no stored entries."""
 
 
-def _ignore(_name: str, _taken: bool) -> None:  # noqa: FBT001 - as it is told
+def _ignore(_name: str, _taken: bool | None) -> None:  # noqa: FBT001 - as it is told
     """Do nothing about it."""
+
+
+def _pass_over(_settled: Callable[[], Mapping[str, Micros]]) -> None:
+    """Do nothing when a step is over."""
 
 
 def _never(_name: str) -> LastRun | None:
@@ -44,7 +48,9 @@ class Host:
     ``entry_of`` returns an entry that can be sent, ``observe`` is told each outcome, ``take`` each
     change of a stored entry, and ``tell`` returns what the node tells of itself, if that is news.
     ``last_run`` returns when another scheduler sent an entry last, if one did, and ``seeded`` is
-    told whether it begins there; ``may_send`` tells whether it is this fleet's turn.
+    told whether it begins there (``None``: it did, and has gone on); ``may_send`` tells whether it
+    is this fleet's turn. ``stepped`` is called when a step is over, with what tells up to which
+    instant all ticks of each entry are settled.
     """
 
     entry_of: Callable[[str], RedlockEntry | None]
@@ -52,5 +58,6 @@ class Host:
     take: Callable[[Change], None] = _nothing
     tell: Callable[[], str] = str
     last_run: Callable[[str], LastRun | None] = _never
-    seeded: Callable[[str, bool], None] = _ignore
+    seeded: Callable[[str, bool | None], None] = _ignore
     may_send: Callable[[], bool] = lambda: True
+    stepped: Callable[[Callable[[], Mapping[str, Micros]]], None] = _pass_over

@@ -83,13 +83,8 @@ class Node:
                 wait = self._away(exc)
         return wait
 
-    def settled(self) -> dict[str, Micros]:
-        """Return up to which instant all ticks of each entry are settled, as far as is known."""
-        witness = self.dispatcher.witness
-        return {entry: witness.closed(entry) for entry in witness.marks}
-
     def settled_by_now(self, entries: Collection[str]) -> dict[str, Micros]:
-        """Return the same of some entries, asked for over a connection of its own.
+        """Return up to which instant all ticks of entries are settled, over a new connection.
 
         Raises:
             LedgerUnavailable: the ledger could not be asked.
@@ -97,11 +92,7 @@ class Node:
         ledger, names = self.dispatcher.ledger.sibling(), list(entries)
         chunks = (names[at : at + MOST_PER_CALL] for at in range(0, len(names), MOST_PER_CALL))
         looks = [look for chunk in chunks for look in ledger.look(chunk)]
-        return {
-            look.entry: min([look.record.mark, *(each.previous for each in look.open)])
-            for look in looks
-            if look.record
-        }
+        return {look.entry: look.settled for look in looks if look.record}
 
     def problems(self) -> dict[str, str]:
         """Return what keeps this node from its work, by kind; without a text, it does not."""

@@ -113,7 +113,6 @@ class Roster:
         slot, terms = self._slot_of(name, entry, known)
         if slot:
             slot.revision = revision
-            slot.takes_phase = False  # its document can say one
             self._put(slot)
         elif known:
             self._discard(name)

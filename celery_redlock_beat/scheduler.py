@@ -154,9 +154,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
         if self.node is None:
             self.node = self._assemble()
         self.roster.compare(self.schedule)
-        wait = self.node.run()
-        self._handover.passed(self.node)
-        return wait
+        return self.node.run()
 
     def close(self) -> None:
         """Give back what this node holds, so that nobody waits for its lease. May be called twice.
@@ -232,6 +230,7 @@ class RedlockScheduler(Scheduler):  # type: ignore[misc]
                 self._handover.last_run,
                 self._handover.hear,
                 self._handover.may_send,
+                self._handover.passed,
             ),
         )
         self.vitals.begin(node, delivery_name(self.settings, locate(self.app, self.settings)))

@@ -117,7 +117,7 @@ def parse_path(value: object) -> str | None:
         return None
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(path, str) or not path or not path.isprintable():
-        raise ValueError("is no path: write one such as '/tmp/beat-health', or leave it out")
+        raise ValueError("is no path: write one such as '/var/lib/celery/file', or leave it out")
     if path.endswith(os.sep):
         raise ValueError("names a folder: write the path of a file in it")
     home = os.path.expanduser(path)  # noqa: PTH111 - a path's own raises where there is no home

@@ -97,6 +97,10 @@ class Witness:
         # What an open tick has passed over is settled only with it.
         return min([self.marks.get(entry, 0), *self._open.get(entry, {}).values()])
 
+    def settled_by_entry(self) -> dict[str, Micros]:
+        """Return up to which instant all ticks of each entry are settled, as far as is known."""
+        return {entry: self.closed(entry) for entry in self.marks}
+
     def testimony(self, slots: Iterable[Slot], hand: Hand) -> Testimony:
         """Return all that this node vouches for, of entries that it has and of others."""
         known = {slot.name: slot for slot in slots}

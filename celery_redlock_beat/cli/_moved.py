@@ -86,7 +86,9 @@ def _carried_out(
 
 
 def _begun(move: Move, seeded: Seeded) -> Moved:
-    if seeded.problem == CLAIMED:  # since the last run there, or it would begin there again
+    if seeded.problem.startswith(
+        CLAIMED
+    ):  # since the last run there, or it would begin there again
         return _moved(move, seeded.name, "left", SENT_SINCE)
     if seeded.problem:
         return _moved(move, seeded.name, REFUSED, seeded.problem)

@@ -15,14 +15,14 @@ from celery_redlock_beat.cli._command import (
     print_json,
 )
 from celery_redlock_beat.cli._tables import Table, show
-from celery_redlock_beat.cli._words import printable, second
+from celery_redlock_beat.cli._words import listed, printable, second
 from celery_redlock_beat.control import Origin
 from celery_redlock_beat.diagnostics.findings import many
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.predecessors import shelve_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from celery import Celery
@@ -36,16 +36,18 @@ if TYPE_CHECKING:
     examples=("export-shelve celerybeat-schedule",),
     exits={2: "there is a file of this name already"},
 )
-@click.argument("file", type=click.Path(), default="celerybeat-schedule")
+@click.argument("file", type=click.Path(), required=False)
 @json_option
 @click.pass_context
-def export_shelve(ctx: click.Context, *, file: str, as_json: bool) -> None:
+def export_shelve(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
     """Write a schedule FILE with which stock beat goes on where the nodes stopped.
 
     Stop the nodes first. Stock beat takes all but the last runs from its own schedule, in which
-    there may be no cron string and no policy of ours; stored entries it does not have.
+    there may be no cron string and no policy of ours; stored entries it does not have, and it sends
+    what is paused here. Its Python must have the kind of database that this one writes.
     """
     control = control_of(ctx)
+    file = file or str(ctx.obj.app.conf.beat_schedule_filename)
     _warn(control)
     last_runs = control.last_runs()
     _write(file, app_of(ctx), last_runs)
@@ -65,10 +67,17 @@ def _warn(control: Control) -> None:
             "is not in the file: stop all nodes, and write it again",
             err=True,
         )
-    stored = control.entries(origin=Origin.STORED)
-    if stored:
-        told = many(len(stored), "entry is", "entries are")
-        click.echo(f"Warning: {told} stored, and stock beat does not have them", err=True)
+    views = control.entries()
+    stored = [each.name for each in views if each.origin is Origin.STORED]
+    _tell(stored, "does not have what is stored")
+    _tell([each.name for each in views if each.paused], "sends what is paused here")
+    _tell([each.name for each in views if each.open], "sends what nobody finished here")
+
+
+def _tell(names: Sequence[str], what: str) -> None:
+    """Warn of what stock beat does with entries that are stored, paused, or not finished."""
+    if names:
+        click.echo(f"Warning: stock beat {what}: {listed(names)}", err=True)
 
 
 def _write(file: str, app: Celery, last_runs: Mapping[str, datetime]) -> None:

@@ -125,6 +125,8 @@ class Catalogue:
         if known is None or text != look.document:
             known = self._read(look.entry, look.document)
             self._stored[look.entry] = look.document, known
+        if known.slot and look.record:
+            known.slot.go_on(look.record.fingerprint)
         return known
 
     def made(self, name: str, fields: Mapping[str, Any]) -> Known:
@@ -152,7 +154,6 @@ class Catalogue:
                 f"only the class {type(entry.schedule).__qualname__} knows when it is due, and "
                 "only the schedule of the app itself can have that",
             )
-        slot.takes_phase = False  # its document can say one
         return Known(name, Origin.STORED, entry, slot)
 
     def _read(self, name: str, text: bytes) -> Known:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 UNKNOWN = "there is no such entry, neither in the code nor stored"
 CLAIMED = (
     "it stays as it is: a tick of it was claimed already, or a node lives that has begun to count "
-    "it; stop the nodes first, or set its mark with celery redlock repair"
+    "it; stop the nodes first"
 )
+SENT_SINCE = ", and since the other scheduler has sent it later than that, say --again"
 CHANGED = "it was changed meanwhile; try again"
 
 
@@ -46,10 +47,10 @@ class Seeding:
     ) -> list[Seeded]:
         """Let entries begin after their last runs; one that cannot does not stop the others."""
         check_text("note", note)
-        runs = {
-            name: LastRun(instant_of(at, "a last run"), again) for name, at in last_runs.items()
-        }
+        given = {name: instant_of(at, "a last run") for name, at in last_runs.items()}
         self._access.await_whole()
+        now = self._access.now()  # no clock but that one counts
+        runs = {name: LastRun(min(at, now), again) for name, at in given.items()}
         self._catalogue.follow()
         known = {look.entry: self._found(look) for look in self._access.looks(list(runs))}
         good = {name: slot for name, (slot, _) in known.items() if slot}
@@ -70,7 +71,7 @@ class Seeding:
         looks = self._access.looks(list(self._catalogue.code()))
         found = ((look, self._catalogue.of(look)) for look in looks)
         return {
-            look.entry: moment(_stand(known.slot, look.record.mark))
+            look.entry: moment(_stand(known.slot, look.settled))
             for look, known in found
             if look.record and known and known.slot
         }
@@ -110,6 +111,8 @@ def _expected(asked: Registration, look: Look, *, lives: bool) -> Answer:
 def _seeded(slot: Slot, at: Micros, answer: Answer, record: Record | None) -> Seeded:
     if answer is not Answer.DONE:
         problem = CLAIMED if answer is Answer.CLAIMED else CHANGED
+        if problem == CLAIMED and record and record.mark < at:
+            problem += SENT_SINCE
         return Seeded(slot.name, "refused", moment(at), problem=problem)
     slot = replace(slot)
     if record and record.since == at:

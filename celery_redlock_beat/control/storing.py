@@ -185,8 +185,10 @@ class Storing:
         ``last_run`` tells when another scheduler sent it last.
         """
         assert made.slot  # noqa: S101 - it was made
+        if look.record:
+            made.slot.go_on(look.record.fingerprint)
         known, ended = registration_of(made.slot, last_run=last_run), None
-        if is_stored(look) and look.record and look.record.fingerprint != known.fingerprint:
+        if is_stored(look) and look.record and look.record.fingerprint != made.slot.fingerprint:
             before = self._catalogue.stored(look)
             slot = before.slot if before else None
             ended = remainder(look, slot, Reason.BEFORE_REGISTRATION, look.now, held=True)

@@ -15,6 +15,7 @@ from celery_redlock_beat.ledger.memory_registration import (
     make_known,
     make_known_anew,
     record_of,
+    with_phase_of,
 )
 from celery_redlock_beat.ledger.memory_server import NOBODY, Open
 from celery_redlock_beat.ledger.steering import (
@@ -73,14 +74,15 @@ def store(call: Call, definition: Definition) -> Steered:
     if stored != definition.expected or (remainder and not _holds(call, entry, remainder)):
         return Steered(entry, done=False, revision=stored)
     record, known = call.server.marks.get(entry), definition.registration
+    fingerprint = known.fingerprint if is_new else with_phase_of(record, known)
     if record is None and not begin_at_seed(call, known):
         make_known(call, known, call.now)
-    elif record and (is_new or record.fingerprint != known.fingerprint):
+    elif record and (is_new or record.fingerprint != fingerprint):
         if is_new:
             record.runs = 0  # what an old copy knows of a removed one of its name
         if remainder:
             _finish(call, entry, record, remainder, skipped(Reason.BEFORE_REGISTRATION))
-        make_known_anew(record, known.fingerprint, call.now)
+        make_known_anew(record, fingerprint, call.now)
     call.server.present[entry] = call.now
     revision = feed.next_revision()
     feed.put(Kind.ENTRY, entry, revision, f"{revision} {definition.document}".encode())

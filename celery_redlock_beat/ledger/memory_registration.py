@@ -25,7 +25,7 @@ def register(call: Call, asked: Registration) -> Record | None:
     if _is_stored_otherwise(call, asked):
         return None
     record = server.marks.get(entry)
-    fingerprint = _with_phase_of(record, asked)
+    fingerprint = with_phase_of(record, asked)
     if begin_at_seed(call, asked):
         pass
     elif record is None:
@@ -122,7 +122,7 @@ def _going_on(fingerprint: str, phase: Micros) -> str:
     return re.sub(r"(interval:\d+)\+0", rf"\g<1>~{phase}", fingerprint, count=1)
 
 
-def _with_phase_of(record: Mark | None, asked: Registration) -> str:
+def with_phase_of(record: Mark | None, asked: Registration) -> str:
     """Return the fingerprint that goes on with the phase of its seed, if its period does."""
     found = re.search(r"interval:(\d+)~(\d+)", record.fingerprint) if record else None
     if found and asked.takes_phase and f"interval:{found[1]}+0" in asked.fingerprint:

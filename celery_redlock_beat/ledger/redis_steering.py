@@ -65,9 +65,7 @@ class RedisSteering(RedisLooks):
                 (r.entry, r.fingerprint, wire.said(r.revision), note, *wire.seeded(r))
                 for r in chunk
             )
-            (told,) = self._call(
-                "seed", rows, keys=[self._named["present"], self._named["beats"]]
-            )
+            (told,) = self._call("seed", rows, keys=[self._named["present"], self._named["beats"]])
             answers += [
                 (Seeding(wire.text(answer)), wire.record(r.entry, text))
                 for r, (answer, text) in zip(chunk, told, strict=True)

@@ -99,6 +99,12 @@ class Look:
     unwanted: Sequence[Micros] = ()
     open: Sequence[OpenTick] = ()
 
+    @property
+    def settled(self) -> Micros:
+        """An instant up to which all ticks are settled; its ``now`` where there is no record."""
+        mark = self.record.mark if self.record else self.now
+        return min([mark, *(each.previous for each in self.open)])
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:

@@ -34,8 +34,8 @@ class Predecessor:
         """Return when it sent an entry last, aware, or ``None`` if it never did."""
         return None
 
-    def hear(self, _name: str, _taken: bool) -> None:  # noqa: FBT001 - as it is told
-        """Learn whether an entry begins where it stopped."""
+    def hear(self, _name: str, _taken: bool | None) -> None:  # noqa: FBT001 - as it is told
+        """Learn whether an entry begins where it stopped; ``None``: it did, and has gone on."""
 
     def turn(self) -> str | None:
         """Return which turn of ours it is, ``None`` while it is the other one's; never raises.
@@ -49,7 +49,7 @@ class Predecessor:
         return ""
 
     def passed(self, _settled: Callable[[], Settled]) -> None:
-        """Do what is to be done after each pass; never raises."""
+        """Do what is to be done after each step of a pass; never raises."""
 
     def leave(self, _settled: Callable[[Collection[str]], Settled]) -> None:
         """Let it have its turn, with what it must know of these entries then; never raises."""

@@ -19,9 +19,23 @@ if TYPE_CHECKING:
     from celery_redlock_beat.predecessors.predecessor import Settled
 
 SETTING = "redlock_beat_seed"
-STALE = timedelta(days=7)
+STALE = timedelta(days=1)
 """A file that is older than that is of another life: what was sent since, it does not know."""
 MOST_NAMED = 5
+BEGIN = "%s: %d entries begin where stock beat stopped: %s"
+STAY = (
+    "%s: %d entries stay as they are, since nodes have begun to count them: %s. After the first "
+    "start the setting has no use: remove it"
+)
+WENT_ON = (
+    "%s: %d entries have gone on from there: %s. Remove the setting: if Redis lost all its data, "
+    "they would begin there once more, and be sent again"
+)
+TOLD = {
+    True: (logging.INFO, BEGIN),
+    False: (logging.WARNING, STAY),
+    None: (logging.WARNING, WENT_ON),
+}
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +49,7 @@ class SeedFile(Predecessor):
     def __init__(self, path: str, zone: tzinfo) -> None:
         self._path = path
         self._zone = zone
-        self._taken: list[str] = []
-        self._refused: list[str] = []
+        self._heard: dict[bool | None, list[str]] = {True: [], False: [], None: []}
 
     def check(self) -> None:
         """Read it.
@@ -51,25 +64,19 @@ class SeedFile(Predecessor):
         """Return when stock beat sent an entry last, or ``None`` if it never did."""
         return self._last_runs.get(name)
 
-    def hear(self, name: str, taken: bool) -> None:  # noqa: FBT001 - as it is told
+    def hear(self, name: str, taken: bool | None) -> None:  # noqa: FBT001 - as it is told
         """Learn whether an entry begins where stock beat stopped."""
         if name in self._last_runs:
-            (self._taken if taken else self._refused).append(shown(name))
+            self._heard[taken].append(shown(name))
 
     def passed(self, _settled: Callable[[], Settled]) -> None:
         """Log what was heard since the last time."""
-        if self._taken:
-            logger.info(
-                "%s: %d entries begin where stock beat stopped: %s",
-                *(SETTING, len(self._taken), listed(sorted(self._taken), MOST_NAMED)),
-            )
-        if self._refused:
-            logger.warning(
-                "%s: %d entries stay as they are, since nodes have begun to count them: %s. After "
-                "the first start the setting has no use: remove it",
-                *(SETTING, len(self._refused), listed(sorted(self._refused), MOST_NAMED)),
-            )
-        self._taken, self._refused = [], []
+        for taken, names in self._heard.items():
+            if names:
+                level, text = TOLD[taken]
+                told = listed(sorted(names), MOST_NAMED)
+                logger.log(level, text, SETTING, len(names), told)
+                names.clear()
 
     @cached_property
     def _last_runs(self) -> Mapping[str, datetime]:
@@ -80,6 +87,13 @@ class SeedFile(Predecessor):
             return {}
         except ConfigurationError as problem:
             raise SettingError(f"{SETTING}: {problem}") from None
+        if found.unreadable:
+            logger.warning(
+                "%s: the last runs of %d entries are in a zone that cannot be told, so that they "
+                "begin anew: %s",
+                *(SETTING, len(found.unreadable)),
+                listed(sorted(map(shown, found.unreadable)), MOST_NAMED),
+            )
         newest = max((found.written, *found.last_runs.values()))
         if datetime.now(UTC) - newest > STALE:
             logger.warning(

@@ -6,24 +6,25 @@ Only the times are taken out of a file: no code of the classes in it is run, or 
 from __future__ import annotations
 
 import dbm
-import io
-import pickle
 import shelve
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import celery
 from celery.beat import ScheduleEntry
 from celery.schedules import schedule
 
 from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.predecessors.pickled_times import UnknownMoment, loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Self
+    from collections.abc import Mapping, Sequence
 
     from celery import Celery
 
@@ -31,67 +32,22 @@ SUFFIXES = ("", ".db", ".dat", ".dir")
 """What the kinds of dbm add to the name that beat was given."""
 NOTHING = "celery.ping"
 """A task that is never sent: each entry's own takes its place."""
+WANTED = (b"entries", b"utc_enabled")
+SQLITE = b"SQLite format 3"
 LAST_RUN = 2
 """Where a pickled entry has its last run, in all releases of Celery."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShelveFile:
-    """What is in such a file: the last run of each entry, and when the file was written last."""
+    """What is in such a file: the last run of each entry, and when the file was written last.
+
+    ``unreadable`` are the names of those whose last run is in a zone that cannot be told.
+    """
 
     last_runs: Mapping[str, datetime]
+    unreadable: Sequence[str]
     written: datetime
-
-
-class _Unknown:
-    """An object of whatever class, or what makes one: only what it was made of is kept."""
-
-    args: tuple[Any, ...]
-
-    def __new__(cls, *args: Any, **_kwargs: Any) -> Self:
-        """Keep the arguments; a pickle may make an object without calling ``__init__``."""
-        made = object.__new__(cls)
-        made.args = args
-        return made
-
-    def _take(self, *_args: Any) -> None:
-        """Take whatever a pickle fills an object with."""
-
-    __setstate__ = __setitem__ = append = extend = add = _take
-
-    def __call__(self, *args: Any) -> _Unknown:
-        return _Unknown(*args)
-
-
-class _Times(pickle.Unpickler):
-    """Read times as they are, and of all else only what it was made of."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return what makes times; ``_Unknown`` for all else."""
-        return KNOWN.get((module, name), _Unknown)
-
-
-def _moment(*args: Any) -> Any:
-    """Make a datetime, unless its zone is of an unknown class."""
-    return _Unknown() if isinstance(args[-1], _Unknown) else datetime(*args)  # noqa: DTZ001
-
-
-def _zone(key: str, _from_cache: bool) -> tzinfo:  # noqa: FBT001 - as a pickle calls it
-    return ZoneInfo(key)
-
-
-def _attribute(of: Any, name: str) -> Any:
-    return _zone if of is ZoneInfo and name == "_unpickle" else _Unknown
-
-
-KNOWN = {
-    ("datetime", "datetime"): _moment,
-    ("datetime", "timedelta"): timedelta,
-    ("datetime", "timezone"): timezone,
-    ("zoneinfo", "ZoneInfo"): ZoneInfo,
-    ("zoneinfo", "ZoneInfo._unpickle"): _zone,
-    ("builtins", "getattr"): _attribute,
-}
 
 
 def read(path: str, zone: tzinfo) -> ShelveFile:
@@ -106,12 +62,9 @@ def read(path: str, zone: tzinfo) -> ShelveFile:
     """
     written = _written(path)
     try:
-        with dbm.open(path, "r") as store:
-            held = {key: store.get(key) for key in (b"entries", b"utc_enabled")}
-        entries, is_utc = (_loaded(data) if data else None for data in held.values())
-        naive = zone if is_utc is False else UTC
-        return ShelveFile(dict(_last_runs(entries or {}, naive)), written)
-    except (*dbm.error, OSError) as problem:
+        entries, is_utc = (loaded(data) if data else None for data in _held(path).values())
+        return ShelveFile(*_read(entries, zone if is_utc is False else UTC), written)
+    except (*dbm.error, sqlite3.Error, OSError) as problem:
         raise ConfigurationError(
             f"{path} cannot be read ({problem}): it must be the file that beat was given with "
             "--schedule, beat must have stopped, and this Python must have the module that wrote it"
@@ -157,25 +110,51 @@ def write(path: str, app: Celery, last_runs: Mapping[str, datetime]) -> None:
 
 
 def _written(path: str) -> datetime:
-    times = [
-        place.stat().st_mtime
-        for place in (Path(f"{path}{suffix}") for suffix in SUFFIXES)
-        if place.is_file()
-    ]
+    try:
+        times = [
+            place.stat().st_mtime
+            for place in (Path(f"{path}{suffix}") for suffix in SUFFIXES)
+            if place.is_file()
+        ]
+    except OSError as problem:
+        raise ConfigurationError(f"{path} cannot be read ({problem})") from None
     if not times:
         raise FileNotFoundError(path)
     return datetime.fromtimestamp(max(times), UTC)
 
 
-def _loaded(data: bytes) -> Any:
-    return _Times(io.BytesIO(data)).load()
+def _held(path: str) -> dict[bytes, bytes | None]:
+    """Return what is under the keys that are wanted, whatever kind of database it is."""
+    if Path(path).is_file() and Path(path).read_bytes()[: len(SQLITE)] == SQLITE:
+        return _held_by_sqlite(path)
+    with dbm.open(path, "r") as store:
+        return {key: store.get(key) for key in WANTED}
 
 
-def _last_runs(entries: Any, naive: tzinfo) -> Iterator[tuple[str, datetime]]:
+def _held_by_sqlite(path: str) -> dict[bytes, bytes | None]:
+    """Read a copy: it would write beside the file even to read it, which may be impossible."""
+    with TemporaryDirectory() as folder:
+        for suffix in ("", "-wal"):
+            if Path(f"{path}{suffix}").is_file():
+                copyfile(f"{path}{suffix}", f"{folder}/copy{suffix}")
+        with closing(sqlite3.connect(f"{folder}/copy")) as store:
+            rows = {
+                key: store.execute("SELECT value FROM Dict WHERE key = ?", (key,)).fetchone()
+                for key in WANTED
+            }
+    return {key: row and row[0] for key, row in rows.items()}
+
+
+def _read(entries: Any, naive: tzinfo) -> tuple[dict[str, datetime], list[str]]:
+    """Return the last runs, and the names of those whose zone nobody here knows."""
     if not isinstance(entries, dict):
         raise TypeError(type(entries).__qualname__)
+    last_runs, unreadable = {}, []
     for name, entry in entries.items():
         args = getattr(entry, "args", ())
         at = args[LAST_RUN] if len(args) > LAST_RUN else None
         if isinstance(at, datetime):
-            yield str(name), (at if at.tzinfo else at.replace(tzinfo=naive)).astimezone(UTC)
+            last_runs[str(name)] = (at if at.tzinfo else at.replace(tzinfo=naive)).astimezone(UTC)
+        elif isinstance(at, UnknownMoment):
+            unreadable.append(str(name))
+    return last_runs, unreadable

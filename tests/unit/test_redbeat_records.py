@@ -63,7 +63,7 @@ def ran(when, runs=1):
 
 def next_of(record, zone=UTC_ZONE):
     last = to_micros(record.last_run_at or NOW)
-    return to_datetime(timetable("it", record.document, zone).next_after(last))
+    return to_datetime(timetable("it", record.document, zone, record.last_run_at).next_after(last))
 
 
 class TestDefinition:

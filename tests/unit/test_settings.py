@@ -322,7 +322,7 @@ class TestHealthFile:
         ("value", "hint"),
         [
             ("", "is no path"),
-            (7, "such as '/tmp/beat-health'"),
+            (7, "such as '/var/lib/celery/file'"),
             (True, "is no path"),
             (b"/tmp/health", "is no path"),
             (Path("/tmp/a\0"), "is no path"),

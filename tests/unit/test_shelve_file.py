@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dbm
+import pickle
 import shelve
+import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from celery import Celery
 from celery.beat import PersistentScheduler
 from celery.schedules import crontab
+from dateutil.tz import tzlocal
 
 from celery_redlock_beat.errors import ConfigurationError
+from celery_redlock_beat.predecessors.pickled_times import UnknownMoment, loaded
 from celery_redlock_beat.predecessors.shelve_file import read
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -137,9 +142,7 @@ def test_without_a_file_it_says_so(tmp_path):
 
 
 def test_an_empty_one_has_no_entries(tmp_path):
-    with closing(shelve.open(str(tmp_path / "schedule"))) as store:
-        store["other"] = 1
-    assert read(str(tmp_path / "schedule"), UTC).last_runs == {}
+    assert read(shelved(tmp_path / "schedule", {}), UTC).last_runs == {}
 
 
 @pytest.mark.parametrize("entries", [[1, 2], "text", 3])
@@ -151,4 +154,76 @@ def test_what_no_beat_has_written_is_refused(tmp_path, entries):
 def test_another_kind_of_file_is_refused(tmp_path):
     (tmp_path / "schedule").write_text("[beat]\n" * 100)
     with pytest.raises(ConfigurationError, match="--schedule"):
+        read(str(tmp_path / "schedule"), UTC)
+
+
+def pickled(module, name, *args):
+    """Return a pickle of what a callable makes of texts and numbers, but for its end."""
+    told = "".join("N" if each is None else f"{'IV'[isinstance(each, str)]}{each}\n" for each in args)
+    return f"c{module}\n{name}\n({told}tR".encode()
+
+
+class TestZonesOfOtherLibraries:
+    """Older Celerys and Pythons have others; what a pickle of theirs says is all that is needed."""
+
+    def moment(self, zone):
+        state = AT.replace(tzinfo=None).__reduce__()[1][0]
+        return loaded(b"cdatetime\ndatetime\n(C" + bytes([len(state)]) + state + zone + b"tR.")
+
+    @pytest.mark.parametrize(
+        ("zone", "hours"),
+        [
+            (("pytz", "_UTC"), 0),
+            (("pytz", "_p", "Europe/Berlin", 7200, 3600, "CEST"), 2),
+            (("pytz", "_p", "Etc/GMT-3"), 3),
+            (("pytz", "_FixedOffset", 90), 1.5),
+            (("dateutil.tz.tz", "tzutc"), 0),
+            (("dateutil.tz.tz", "tzfile", None, "/usr/share/zoneinfo/Europe/Berlin"), 2),
+            (("backports.zoneinfo", "ZoneInfo", "Europe/Berlin"), 2),
+            (("zoneinfo", "ZoneInfo._unpickle", "Europe/Berlin", 1), 2),
+        ],
+    )
+    def test_are_understood(self, zone, hours):
+        assert self.moment(pickled(*zone)).astimezone(UTC) == AT - timedelta(hours=hours)
+
+    @pytest.mark.parametrize("zone", [("mars", "sol", 7), ("zoneinfo", "ZoneInfo", "Mars/Olympus")])
+    def test_that_nobody_knows_are_told(self, zone):
+        assert isinstance(self.moment(pickled(*zone)), UnknownMoment)
+
+    def test_keep_an_entry_apart_and_hide_no_other(self, tmp_path):
+        path = written(tmp_path / "schedule", {"a": AT, "b": AT})
+        with closing(shelve.open(path, writeback=True)) as store:
+            store["entries"]["b"].last_run_at = AT.astimezone(tzlocal())
+        found = read(path, UTC)
+        assert (found.last_runs["a"], found.unreadable) == (AT, ["b"])
+
+
+def test_a_file_of_sqlite_is_read_by_every_python_and_nothing_is_written_beside_it(tmp_path):
+    path = tmp_path / "schedule"
+    entries = {"a": PickledLike("a", "t", AT, 0)}
+    with closing(sqlite3.connect(path)) as store:
+        store.execute("PRAGMA journal_mode = wal")
+        store.execute("CREATE TABLE Dict (key BLOB UNIQUE NOT NULL, value BLOB NOT NULL)")
+        store.execute("INSERT INTO Dict VALUES (?, ?)", (b"entries", pickle.dumps(entries)))
+        store.commit()
+        for each in tmp_path.iterdir():
+            each.chmod(0o444)
+        before = sorted(tmp_path.iterdir())
+        assert read(str(path), UTC).last_runs == {"a": AT}
+        assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_database_of_something_else_is_refused(tmp_path):
+    with closing(shelve.open(str(tmp_path / "schedule"))) as store:
+        store["other"] = 1
+    with pytest.raises(ConfigurationError, match="no beat has written"):
+        read(str(tmp_path / "schedule"), UTC)
+
+
+def test_a_folder_that_must_not_be_entered_is_told(tmp_path, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(ConfigurationError, match="Permission denied"):
         read(str(tmp_path / "schedule"), UTC)

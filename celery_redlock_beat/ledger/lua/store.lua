@@ -19,8 +19,12 @@ local refused = refusal_of_operator() or foreign_feed(gone) or foreign(present, 
   or cannot_close()
 if refused then return refused end
 
-local function register(entry, fingerprint, run_on_start, once, is_new, remainder, seed_at, phase)
+local function register(entry, fingerprint, run_on_start, once, is_new, remainder, takes_phase,
+                        seed_at, phase)
   local record = read_record(entry)
+  if takes_phase == '1' and record and not record.unreadable and not is_new then
+    fingerprint = with_phase_of(record, fingerprint)
+  end
   if not record and seed_at ~= '' then
     begin_at_seed(entry, nil, fingerprint, seed_at, phase, '0')
   elseif not record then
@@ -36,7 +40,7 @@ end
 local answers = {}
 local i = 6
 while i <= #ARGV do
-  local entry, document, expected, fingerprint, run_on_start, once, detail, _, seed_at, phase =
+  local entry, document, expected, fingerprint, run_on_start, once, detail, takes_phase, seed_at, phase =
     unpack(ARGV, i, i + 9)
   local remainder
   remainder, i = read_remainder(i + 11)
@@ -46,7 +50,8 @@ while i <= #ARGV do
     answers[#answers + 1] = {'CHANGED', int(tonumber(stored))}
   else
     -- First, since the revision is noted with the last fence, and its remainder takes some.
-    register(entry, fingerprint, run_on_start, once, expected == '0', remainder, seed_at, phase)
+    register(entry, fingerprint, run_on_start, once, expected == '0', remainder, takes_phase, seed_at,
+             phase)
     local revision = next_revision()
     put(gone, 'e', entry, revision, int(revision) .. ' ' .. document)
     note_deed(entry, expected == '0' and 'added' or 'changed', detail, remainder)

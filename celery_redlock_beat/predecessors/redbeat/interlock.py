@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from celery import Celery
 
     from celery_redlock_beat.predecessors.predecessor import Settled
+    from celery_redlock_beat.predecessors.redbeat.lock import Held
     from celery_redlock_beat.ticks import Micros
 
 SETTING = "redlock_beat_interlock"
 AWAY = "RedBeat's Redis is away, nothing is sent until it is back"
 LOOK_EVERY: Micros = SECOND // 2
+WRITE_EVERY: Micros = SECOND // 10
 LEASES = 3
 """How many leases the lock holds: what was claimed under it is sent or not, long before it ends."""
 
@@ -59,6 +61,8 @@ class RedBeatInterlock(Predecessor):
         self._is_away = False
         self._looked: Micros | None = None
         self._sure_until: Micros = 0
+        self._write_at: Micros = 0
+        self._seen: tuple[str, Any] = ("", None)
         self._last_runs: dict[str, datetime | None] = {}
         self._written: dict[str, Micros] = {}
 
@@ -88,8 +92,9 @@ class RedBeatInterlock(Predecessor):
         self._looked = now
         try:
             held = self._own_lock().hold()
-            if held.token and held.token != self._turn:
-                self._begin()
+            if held.token and held.token != self._turn and not self._begin(held):
+                self._turn = None
+                return None
         except LedgerUnavailable as exc:
             if now > self._sure_until:
                 self._turn = None
@@ -108,25 +113,28 @@ class RedBeatInterlock(Predecessor):
 
     def passed(self, settled: Callable[[], Settled]) -> None:
         """Write into RedBeat's records what was sent since, by whichever node."""
-        if self._turn is None:
+        now = monotonic_micros()
+        if self._turn is None or now < self._write_at:
             return
-        news = {name: at for name, at in settled().items() if at > self._written.get(name, 0)}
+        self._write_at = now + WRITE_EVERY
         try:
-            self._write_back(self._client, news)
+            self._write_back(self._client, self._news(settled()))
         except LedgerUnavailable as exc:
             self._log.is_behind(exc)
 
     def leave(self, settled: Callable[[Collection[str]], Settled]) -> None:
         """Give the lock back if this is the last node, with RedBeat's records as they must be."""
-        if self._lock is None:
+        if self._lock is None or self._turn is None:
             return
         # A connection of its own: in a signal handler another one may be in the middle of a call.
         client = connect(self._app, self._settings)
         lock, self._lock = self._lock.over(client), None
         try:
-            if lock.leave():
-                # What was exported meanwhile, too: RedBeat did not have it when this turn began.
-                self._write_back(client, settled({*self._last_runs, *self._written}))
+            is_last = lock.leave()
+            # What was exported meanwhile, too: RedBeat did not have it when this turn began.
+            known = settled({*self._last_runs, *self._written})
+            self._write_back(client, self._news(known))
+            if is_last:
                 lock.let_go()
                 self._log.gave_back()
         except LedgerError as exc:
@@ -138,13 +146,27 @@ class RedBeatInterlock(Predecessor):
             self._lock = Lock(self._client, self._keys.lock or "", self._namespace, self._span)
         return self._lock
 
-    def _begin(self) -> None:
-        """Learn what RedBeat has sent until now."""
+    def _begin(self, held: Held) -> bool:
+        """Learn what RedBeat has sent until now; return whether it has surely stopped.
+
+        Until two looks have found the same, nobody of the fleet begins.
+        """
         zone, now = app_zone(self._app), to_datetime(wall_micros())
         records = read(self._client, self._keys, zone, now)
-        self._last_runs = {record.name: record.last_run_at for record in records}
+        last_runs = {record.name: record.last_run_at for record in records}
+        if not held.has_begun:
+            is_still = self._seen == (held.token, last_runs)
+            self._seen = held.token, last_runs
+            if not is_still:
+                return False
+            self._own_lock().begin(held.token)
+        self._last_runs = last_runs
         self._written = {name: to_micros(at) for name, at in self._last_runs.items() if at}
         self._log.begin({record.name for record in records if not record.is_static}, self._names())
+        return True
+
+    def _news(self, settled: Settled) -> Settled:
+        return {name: at for name, at in settled.items() if at > self._written.get(name, 0)}
 
     def _write_back(self, client: Any, settled: Settled) -> None:
         if settled:

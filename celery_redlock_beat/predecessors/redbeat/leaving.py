@@ -83,8 +83,7 @@ def _stand(look: Look, table: Timetable) -> Micros:
 
     RedBeat goes on with one period after that, and never has one that it would send at once.
     """
-    record = look.record
-    mark = look.now if record is None else record.mark
+    record, mark = look.record, look.settled
     if not isinstance(table, Interval):
         return mark
     if record is not None and not table.phase:
@@ -106,8 +105,8 @@ def _remarks(look: Look) -> list[str]:
     if look.open:
         told = ", ".join(each.tick.instant.isoformat() for each in look.open)
         remarks.append(
-            f"its tick {told} is being sent: RedBeat does not send that one; stop the nodes, and "
-            "let one of them finish it first"
+            f"its tick {told} is open: nobody knows whether it was sent, and RedBeat sends it; "
+            "start a node, and let it finish that first"
         )
     if look.unwanted:
         told = ", ".join(to_datetime(at).isoformat() for at in look.unwanted)

@@ -1,7 +1,8 @@
 """RedBeat's lock, held by a whole fleet as one; it takes it from nobody.
 
 A RedBeat waits for it as it does for another RedBeat. Which of our nodes hold it is kept beside it:
-the last one that leaves lets it go; if all are killed, it ends by itself.
+the last one that leaves lets it go; if all are killed, it ends by itself. So is whether its turn
+has begun: a RedBeat that is stopped in the middle of its work goes on for seconds without a lock.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ticks import Micros
 
 OURS = "celery-redlock-beat"
+ALIVE = 5000
+"""Milliseconds after which a node that has not extended the lock does not count as holding it."""
 SHARED = """
-local lock, nodes = KEYS[1], KEYS[2]
+local lock, nodes, begun = KEYS[1], KEYS[2], KEYS[3]
 local fleet, node, span = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
@@ -27,7 +30,7 @@ local token = redis.call('GET', lock)
 local is_ours = token and string.sub(token, 1, #fleet) == fleet
 """
 HOLD = f"""{SHARED}
-if token and not is_ours then return {{'', redis.call('PTTL', lock)}} end
+if token and not is_ours then return {{'', redis.call('PTTL', lock), 0}} end
 if token then
   redis.call('PEXPIRE', lock, span)
 else
@@ -36,11 +39,16 @@ else
 end
 redis.call('ZADD', nodes, now, node)
 redis.call('PEXPIRE', nodes, span)
-return {{token, span}}
+redis.call('PEXPIRE', begun, span)
+return {{token, span, redis.call('GET', begun) == token and 1 or 0}}
+"""
+BEGIN = f"""{SHARED}
+if token == ARGV[4] then redis.call('SET', begun, token, 'PX', span) end
+return 0
 """
 LEAVE = f"""{SHARED}
 redis.call('ZREM', nodes, node)
-redis.call('ZREMRANGEBYSCORE', nodes, '-inf', now - span)
+redis.call('ZREMRANGEBYSCORE', nodes, '-inf', now - {ALIVE})
 if not is_ours or redis.call('ZCARD', nodes) > 0 then return 0 end
 redis.call('PEXPIRE', lock, span)
 return 1
@@ -56,10 +64,12 @@ class Held:
     """Who has the lock: the fleet with its ``token``, or, if that is empty, somebody else.
 
     ``left`` is for how long, in microseconds, unless it is extended; negative without an end.
+    ``has_begun`` tells that a node of the fleet has seen that nobody else sends any more.
     """
 
     token: str
     left: Micros
+    has_begun: bool = False
 
 
 class Lock:
@@ -72,7 +82,8 @@ class Lock:
     def __init__(self, client: Any, key: str, namespace: str, span: Micros) -> None:
         self._client = client
         # A hash tag of the whole lock's key: a Cluster keeps both together.
-        self._keys = (key, f"{{{key}}}:{OURS}:{namespace}")
+        beside = f"{{{key}}}:{OURS}:{namespace}"
+        self._keys = (key, beside, f"{beside}:begun")
         self._fleet = f"{OURS}:{namespace}:"
         self._node = uuid4().hex
         self._span = span // 1000
@@ -85,8 +96,12 @@ class Lock:
 
     def hold(self) -> Held:
         """Take the lock if nobody has it, extend it if the fleet has; tell who has it then."""
-        token, left = self._ask(HOLD, uuid4().hex)
-        return Held(token.decode("utf-8", "replace"), left * 1000)
+        token, left, begun = self._ask(HOLD, uuid4().hex)
+        return Held(token.decode("utf-8", "replace"), left * 1000, bool(begun))
+
+    def begin(self, token: str) -> None:
+        """Note that the turn under this token has begun."""
+        self._ask(BEGIN, token)
 
     def leave(self) -> bool:
         """Hold it no longer for this node; return whether it was the last: it still has to let go.

@@ -16,6 +16,7 @@ from celery_redlock_beat.predecessors.redbeat.coding import argument, moment, pa
 from celery_redlock_beat.predecessors.redbeat.keys import Keys, look
 from celery_redlock_beat.predecessors.redbeat.timing import timing_of
 from celery_redlock_beat.ticks import SECOND, shown, to_micros
+from celery_redlock_beat.timetables import Interval
 from celery_redlock_beat.timetables.kinds import timetable_of
 from celery_redlock_beat.timetables.terms import Terms
 from celery_redlock_beat.timetables.zones import zone_of
@@ -170,8 +171,12 @@ def _remarks(known: Record, definition: Mapping[str, Any]) -> list[str]:
     return remarks
 
 
-def timetable(name: str, document: Mapping[str, Any], zone: Zone) -> Timetable:
+def timetable(
+    name: str, document: Mapping[str, Any], zone: Zone, last_run: dt.datetime | None = None
+) -> Timetable:
     """Return the timetable of a document, with a zone for what has none of its own.
+
+    An interval that says no phase goes on from a ``last_run``.
 
     Raises:
         EntryError: It cannot be; names the field.
@@ -187,4 +192,8 @@ def timetable(name: str, document: Mapping[str, Any], zone: Zone) -> Timetable:
     if table is None:
         raise EntryError(name, "only code knows when it is due")
     phase: Micros = round(float(fields.get("phase") or 0) * SECOND)
-    return replace(table, phase=phase) if phase else table  # type: ignore[type-var]
+    if phase:
+        return replace(table, phase=phase)  # type: ignore[type-var]
+    if last_run is not None and isinstance(table, Interval):
+        return replace(table, phase=to_micros(last_run), goes_on=True)
+    return table

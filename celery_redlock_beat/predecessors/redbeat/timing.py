@@ -1,14 +1,14 @@
 """A schedule in RedBeat's JSON as the fields of our document; it computes no tick.
 
-RedBeat counts an interval from its last run, and we from the epoch: the document says a phase, so
-that it goes on as it was.
+RedBeat counts an interval from its last run, and we from the epoch: where an entry begins at its
+last run, its interval goes on from there, unless the document says a phase.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from celery_redlock_beat.documents import crontabs, spans
@@ -109,15 +109,16 @@ def _interval(said: Mapping[str, Any], last_run: dt.datetime | None, zone: Zone)
     if said.get("relative") and unit is not None:
         return _relative(every, unit, last_run, zone)
     lost = () if "relative" in said else (NOT_READ,)
-    return replace(_plain(every, last_run), warnings=lost)
+    return Timing({"kind": "interval", "every": spans.written(every)}, warnings=lost)
 
 
-def _plain(every: dt.timedelta, last_run: dt.datetime | None) -> Timing:
+def _from(last_run: dt.datetime | None, every: dt.timedelta, cut: tuple[str, ...]) -> Timing:
+    """Return an interval that counts from another instant than the last run."""
     schedule = {"kind": "interval", "every": spans.written(every)}
     if last_run is None:
-        return Timing(schedule)
+        return Timing(schedule, warnings=cut)
     phase = to_micros(last_run) % (every // MICROSECOND)
-    return Timing(schedule, {"phase": spans.number(phase / SECOND)})
+    return Timing(schedule, {"phase": spans.number(phase / SECOND)}, cut)
 
 
 def _relative(
@@ -144,5 +145,4 @@ def _relative(
         minute = 0 if unit == HOUR else local.minute
         second = local.second if unit < MINUTE else 0
         last_run = local.replace(minute=minute, second=second, microsecond=0)
-    plain = _plain(whole, last_run)
-    return Timing(plain.schedule, plain.more, cut)
+    return _from(last_run, whole, cut)
