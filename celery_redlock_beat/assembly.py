@@ -42,7 +42,11 @@ logger = logging.getLogger(__name__)
 
 def check(app: Celery, settings: Settings) -> None:
     """Raise ``SettingError`` where nothing could ever be sent; touches no network."""
-    locate(app, settings)
+    if locate(app, settings).is_redbeats:
+        logger.warning(
+            "Only redbeat_redis_url says where the ledger is: set redlock_beat_url to the same "
+            "before you remove it, or the ledger begins anew somewhere else"
+        )
     app_zone(app)
     for answer in RedBeatSettings.from_app(app).answers:
         logger.warning("%s", answer)

@@ -19,6 +19,7 @@ from celery_redlock_beat.cli._said import hinted
 from celery_redlock_beat.cli._tables import Table, show
 from celery_redlock_beat.cli._words import NOTHING, printable
 from celery_redlock_beat.control import Imported, Origin
+from celery_redlock_beat.control.importing import STORED_OTHERWISE
 from celery_redlock_beat.documents.files import load
 from celery_redlock_beat.errors import ConfigurationError
 
@@ -117,7 +118,7 @@ def planned(control: Control, documents: Documents, *, replace: bool) -> list[Im
         elif replace:
             plan.append(Imported(name, "changed"))
         else:
-            plan.append(Imported(name, REFUSED, "another one is stored: see --replace"))
+            plan.append(Imported(name, REFUSED, STORED_OTHERWISE))
     return plan
 
 

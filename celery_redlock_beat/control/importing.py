@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from celery_redlock_beat.ledger.steering import Definition, Look
 
 
+STORED_OTHERWISE = "it is stored otherwise; say replace, and it is changed"
+
+
 class Importing:
     """Import documents."""
 
@@ -70,4 +73,4 @@ class Importing:
             return Imported(name, "same")
         if replace:
             return Imported(name, "changed")
-        return Imported(name, "refused", "it is stored otherwise; say replace, and it is changed")
+        return Imported(name, "refused", STORED_OTHERWISE)

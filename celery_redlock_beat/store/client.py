@@ -31,13 +31,15 @@ class Server:
     """The server that holds the ledger.
 
     ``is_broker`` tells that the broker is the same server, database and user, so that a message
-    and its settlement can be one step; otherwise ``why_not`` says why.
+    and its settlement can be one step; otherwise ``why_not`` says why. ``is_redbeats`` tells that
+    only RedBeat's settings say where it is.
     """
 
     label: str
     why_not: str = ""
     prefix: str = ""
     is_memory: bool = False
+    is_redbeats: bool = False
     _endpoint: Endpoint | None = None
     _timeout: float = 1.0
 
@@ -86,6 +88,7 @@ def locate(app: Celery, settings: Settings) -> Server:
     if settings.url and settings.url.startswith(MEMORY):
         label = f"{MEMORY} (for tests: no other node can see it)"
         return Server(label, why_not="the ledger is in this process's memory", is_memory=True)
+    redbeat = None
     broker, why_not = _broker(app)
     if settings.url:
         found = _from_url(app, settings)
@@ -96,10 +99,18 @@ def locate(app: Celery, settings: Settings) -> Server:
     elif broker is not None:
         found = broker
     else:
-        found = _from_redbeat(app) or _from_backend(app)
+        redbeat = _from_redbeat(app)
+        found = redbeat or _from_backend(app)
     # With another broker than ours, its URLs do not matter: it is no Redis, or not this one.
     prefix = broker.prefix if broker is not None and not why_not else found.prefix
-    return Server(found.label, why_not, prefix, _endpoint=found, _timeout=settings.socket_timeout)
+    return Server(
+        found.label,
+        why_not,
+        prefix,
+        is_redbeats=redbeat is not None,
+        _endpoint=found,
+        _timeout=settings.socket_timeout,
+    )
 
 
 def _broker(app: Celery) -> tuple[Endpoint | None, str]:

@@ -11,8 +11,13 @@ from celery import Celery
 from celery.beat import PersistentScheduler
 
 from celery_redlock_beat import Control, RedlockScheduler
+from celery_redlock_beat.clock import LedgerClock
+from celery_redlock_beat.ledger import Ask
+from celery_redlock_beat.ledger.redis import RedisLedger
+from celery_redlock_beat.ledger.testimony import Testimony
 from celery_redlock_beat.predecessors.shelve_file import read, write
 from celery_redlock_beat.testing.server import wait_until
+from celery_redlock_beat.ticks import Tick, to_micros
 from support.nodes import BeatNode, write_project
 from support.operator import Operator, check
 from support.queued import messages, ticks
@@ -222,3 +227,28 @@ def test_real_beats_change_over_by_a_setting_and_every_tick_is_sent_once(tmp_pat
     stock_file(file, {"often": last + timedelta(seconds=0.7)})
     with BeatNode(tmp_path, "again") as again:
         again.wait_for_log("stay as they are")
+
+
+def test_who_had_gone_back_to_stock_beat_takes_its_runs_with_again(operator, file, tmp_path):
+    with closing(RedlockScheduler(app=operator.app)) as scheduler:
+        wait_until(lambda: scheduler.tick() and operator.control.nodes(), 20, "a node")
+    later = datetime.now(UTC)
+    back = stock_file(tmp_path / "back", {"goes on": later})
+    refused = done(operator, back, "--dry-run")
+    assert refused["goes on"]["done"] == "seeded", "no node lives, and nothing was claimed"
+    assert done(operator, back, "--again")["goes on"]["done"] == "seeded"
+    assert operator.control.get("goes on").next == later + timedelta(hours=1)
+
+
+def test_a_tick_that_nobody_finished_is_not_told_as_run(operator, shared_redis):
+    last = datetime.now(UTC) - timedelta(minutes=90)
+    operator.control.seed({"goes on": last})
+    ledger = RedisLedger(shared_redis.client, LedgerClock(), "shop", hold_down=0)
+    while ledger.recover(Testimony()).wait:
+        pass
+    tick = Tick("goes on", to_micros(last + timedelta(hours=1)))
+    (answer,) = ledger.claim([Ask(tick, tick.at)]).answers
+    assert answer.grant
+    assert operator.control.last_runs()["goes on"] == last
+    told = operator.here("export-shelve", str(operator.directory / "back"))
+    assert "stock beat sends what nobody finished here: 1 entry (goes on)" in told.output

@@ -19,6 +19,7 @@ from celery_redlock_beat.contrib.redbeat.due import SWITCHED_OFF, following
 from celery_redlock_beat.contrib.redbeat.keeper import keeper_of
 from celery_redlock_beat.contrib.redbeat.reading import Loading, definition_of, found_by, meta_of
 from celery_redlock_beat.entries import RedlockEntry
+from celery_redlock_beat.entry_checks import check_name
 from celery_redlock_beat.policies import said_by
 from celery_redlock_beat.ticks import to_micros
 
@@ -138,6 +139,7 @@ class RedBeatSchedulerEntry(Loading, RedlockEntry):
             EntryError: It could not be sent, or its schedule or arguments are code.
             LedgerUnavailable: The ledger could not be asked.
         """
+        check_name(self.name)
         fields = {key: getattr(self, key) for key in CALL}
         said = {key: value for key, value in fields.items() if value}
         keeper_of(self.app).keep(self.name, {**said, **said_by(self)}, self._last_run())

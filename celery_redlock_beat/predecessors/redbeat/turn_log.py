@@ -70,7 +70,11 @@ class TurnLog:
         """Tell once that the server of RedBeat's lock cannot be asked."""
         if self._told_away != str(error):
             self._told_away = str(error)
-            logger.error("RedBeat's Redis is away, nothing is sent until it is back: %s", error)
+            logger.error(
+                "RedBeat's Redis is away, nothing is sent until it is back: %s (it is where "
+                "redbeat_redis_url and redbeat_redis_options say, or else the broker)",
+                getattr(error, "problem", error),
+            )
 
     def is_behind(self, error: LedgerError) -> None:
         """Tell once that RedBeat's records lack what was sent last."""
