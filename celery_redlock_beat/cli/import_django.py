@@ -28,6 +28,7 @@ NOW = (
     "Now set beat_scheduler = 'redlock' on every node: from then on these entries run, and what is "
     "typed into the admin no longer counts."
 )
+STORED = ("added", "changed", "same", "seeded")
 
 
 @click.command(
@@ -60,7 +61,8 @@ def import_django(
         print_json(ctx, {"dry_run": dry_run, "entries": done})
     elif done:
         show_moved(ctx, done)
-        click.echo(NOW, err=True)
+        if not dry_run and any(each.done in STORED for each in done):
+            click.echo(NOW, err=True)
     else:
         ctx.obj.echo("There are no rows.")
     ctx.exit(exit_code(done))

@@ -139,6 +139,22 @@ def test_commands_see_the_rows_and_write_none(site, admin):
     assert [each["name"] for each in redlock(site, "next", "row")["entries"]] == ["row"]
 
 
+def test_commands_take_a_scheduler_of_a_module_that_imports_models(site, admin):
+    admin.add("row", 3600)
+    (site / "own.py").write_text(
+        "import django_celery_beat.models\n"
+        "from celery_redlock_beat.contrib.django import DatabaseScheduler as Own\n"
+    )
+    project = (site / "proj.py").read_text()
+    for scheduler, seen in (
+        ("own:Own", {"code", "row"}),
+        ("django_celery_beat.schedulers:DatabaseScheduler", {"code"}),
+    ):
+        (site / "proj.py").write_text(project.replace(SCHEDULER, scheduler))
+        assert {each["name"] for each in redlock(site, "list")["entries"]} == seen
+        redlock(site, "check")
+
+
 @pytest.mark.slow
 def test_a_row_is_paused_and_resumed_by_command(site, admin, collector):
     admin.add("row")
@@ -286,7 +302,9 @@ def test_a_row_that_is_stored_otherwise_is_changed_only_if_that_is_said(site, ad
 
 def test_people_are_told_what_to_do_next(site, admin):
     admin.add("row", 3600)
-    done = run_here(site, "-m", "celery", "-A", "proj", "redlock", "import-django")
+    words = ("-m", "celery", "-A", "proj", "redlock", "import-django")
+    assert "Now set" not in run_here(site, *words, "--dry-run").stderr
+    done = run_here(site, *words)
     assert "row   added" in done.stdout
     assert "Now set beat_scheduler = 'redlock'" in done.stderr
 

@@ -36,6 +36,8 @@ from django_celery_beat import models  # noqa: E402 - once Django is set up
 
 from celery_redlock_beat.contrib.django import DatabaseScheduler  # noqa: E402
 from celery_redlock_beat.contrib.django import follower as following  # noqa: E402
+from celery_redlock_beat.contrib.django.tables import in_one_line  # noqa: E402
+from celery_redlock_beat.diagnostics.schedules import Question  # noqa: E402
 from celery_redlock_beat.diagnostics.schedules.loading import Schedule, scheduler_of  # noqa: E402
 from celery_redlock_beat.errors import ConfigurationError, EntryError  # noqa: E402
 
@@ -78,6 +80,13 @@ def tables():
     empty_tables()
     yield
     empty_tables()
+
+
+@pytest.fixture
+def shared_ledger(monkeypatch, clock):
+    """Have schedulers that start one after the other share their ledger."""
+    kept = assembly.MemoryServer(clock)
+    monkeypatch.setattr(assembly, "MemoryServer", lambda _: kept)
 
 
 @pytest.fixture
@@ -211,10 +220,8 @@ class TestFollowing:
         assert sent(published) == {"a": 1}
 
     def test_a_node_that_was_not_there_when_a_row_was_disabled_catches_up_nothing_either(
-        self, start, clock, published, monkeypatch
+        self, start, clock, published, shared_ledger
     ):
-        kept = assembly.MemoryServer(clock)
-        monkeypatch.setattr(assembly, "MemoryServer", lambda _: kept)
         row = add("a")
         first = start()
         row.enabled = False
@@ -229,6 +236,63 @@ class TestFollowing:
         clock.forward(hours=1)
         passes(second)
         assert sent(published) == {"a": 1}
+
+    # A few minutes: what no node has had for longer counts as new anyway.
+    @pytest.mark.parametrize("way", ["saved", "by the admin's action"])
+    @pytest.mark.parametrize("schedule", ["interval", "crontab"])
+    def test_one_that_was_disabled_while_no_node_ran_catches_up_nothing_once_it_is_enabled(
+        self, start, clock, published, shared_ledger, way, schedule
+    ):
+        minutely = {"crontab": models.CrontabSchedule.objects.create()}
+        add("a", 60, **(minutely if schedule == "crontab" else {}))
+        self._have_it_run_and_be_disabled(start, clock)
+        published.clear()
+        second = start()
+        enabled = clock.now()
+        if way == "saved":
+            models.PeriodicTask.objects.update(enabled=True, date_changed=enabled)
+        else:
+            models.PeriodicTask.objects.update(enabled=True)
+        models.PeriodicTasks.update_changed()
+        passes(second, 4)
+        clock.forward(minutes=1)
+        run_until(second, lambda: published)
+        assert dt.datetime.fromisoformat(published[0]["redlock_tick"]) > enabled
+
+    def test_nor_does_one_that_was_enabled_again_before_a_node_ran_if_it_was_saved(
+        self, start, clock, published, shared_ledger
+    ):
+        add("a", crontab=models.CrontabSchedule.objects.create())
+        self._have_it_run_and_be_disabled(start, clock)
+        published.clear()
+        enabled = clock.now()
+        models.PeriodicTask.objects.update(enabled=True, date_changed=enabled)
+        second = start(passes=4)
+        clock.forward(minutes=1)
+        run_until(second, lambda: published)
+        assert dt.datetime.fromisoformat(published[0]["redlock_tick"]) > enabled
+
+    def _have_it_run_and_be_disabled(self, start, clock):
+        first = start()
+        clock.forward(minutes=1)
+        run_until(first, lambda: row_of("a").total_run_count)
+        first.close()
+        # As the admin's action does.
+        models.PeriodicTask.objects.update(enabled=False, last_run_at=None)
+        models.PeriodicTasks.update_changed()
+        clock.forward(minutes=5)
+
+    def test_one_that_runs_once_is_sent_all_the_same(self, start, clock, published, shared_ledger):
+        past = models.ClockedSchedule.objects.create(clocked_time=clock.now())
+        add("a", clocked=past, one_off=True)
+        first = start()
+        run_until(first, lambda: not row_of("a").enabled)
+        first.close()
+        second = start()
+        row = row_of("a")
+        row.enabled = True
+        row.save()
+        run_until(second, lambda: len(published) == 2)
 
 
 class TestBadRows:
@@ -291,6 +355,14 @@ class TestBadRows:
         assert set(scheduler.roster.faults) == {"row 7"}
         assert "Nowhere/Land" in scheduler.roster.faults["row 7"]
         assert len(scheduler.schedule) == 19
+        models.PeriodicTasks.update_changed()
+        passes(scheduler)
+        assert len([each for each in caplog.messages if "Nowhere/Land" in each]) == 1
+        assert set(scheduler.roster.faults) == {"row 7"}
+        models.CrontabSchedule.objects.filter(minute="7").update(timezone="UTC")
+        models.PeriodicTasks.update_changed()
+        run_until(scheduler, lambda: len(scheduler.schedule) == 20)
+        assert scheduler.roster.faults == {}
 
     def test_strict_settings_do_not_let_a_row_end_the_start(self, start):
         add("bad", args="[")
@@ -336,6 +408,15 @@ class TestSwitching:
         )
         start(passes=4)
         assert sent(published) == {}
+
+    def test_a_crontab_that_has_never_run_begins_when_it_was_saved(self, start, clock, published):
+        hourly = models.CrontabSchedule.objects.create(minute="0")
+        for name, ago in (("owed", 150), ("not yet", 0)):
+            add(name, crontab=hourly)
+            saved = clock.now() - dt.timedelta(minutes=ago)
+            models.PeriodicTask.objects.filter(name=name).update(date_changed=saved)
+        start(passes=4)
+        assert sent(published) == {"owed": 1}
 
     def test_one_with_a_start_in_the_past_that_has_never_run_is_sent_at_once(
         self, start, clock, published
@@ -627,6 +708,59 @@ class TestDatabaseAway:
         assert time.monotonic() - began < following.LAST_MOMENT + 1
         answers.set()
 
+    def test_one_that_hangs_is_told_once_and_once_more_when_it_answers(
+        self, start, monkeypatch, caplog
+    ):
+        scheduler = start()
+        answers = Event()
+        monkeypatch.setattr(following, "MOMENT", 0.01)
+        monkeypatch.setattr(following, "SILENT_AFTER", 0.1)
+        monkeypatch.setattr(
+            models.PeriodicTasks, "last_change", classmethod(lambda _: answers.wait(LIMIT))
+        )
+        run_until(scheduler, lambda: "database has not answered for" in caplog.text)
+        passes(scheduler)
+        assert caplog.text.count("The tables cannot be read") == 1
+        answers.set()
+        run_until(scheduler, lambda: "The tables can be read again" in caplog.text)
+
+    def test_one_that_hangs_at_the_start_is_told(self, start, monkeypatch, caplog):
+        answers = Event()
+        monkeypatch.setattr(following, "START_PATIENCE", 0.05)
+        monkeypatch.setattr(
+            models.PeriodicTasks, "last_change", classmethod(lambda _: answers.wait(LIMIT))
+        )
+        start(passes=0)
+        assert "database has not answered for" in caplog.text
+        answers.set()
+
+    @pytest.mark.parametrize("fails", ["hangs", "refuses"])
+    def test_an_end_without_it_names_the_rows_whose_last_runs_are_not_written(
+        self, start, clock, monkeypatch, caplog, fails
+    ):
+        for number in range(7):
+            add(f"row {number}")
+        scheduler = start()
+        monkeypatch.setattr(following, "LOOK_EVERY", 3600.0)
+        monkeypatch.setattr(following, "LAST_MOMENT", 0.3)
+        passes(scheduler)
+        clock.forward(hours=1)
+        answers = Event()
+        write = _refuse if fails == "refuses" else lambda *_: answers.wait(LIMIT)
+        monkeypatch.setattr("celery_redlock_beat.contrib.django.writing.Writer.write", write)
+        run_until(scheduler, lambda: len(scheduler._follower._owed.last) == 7)
+        scheduler.close()
+        (told,) = [each for each in caplog.messages if "are not written to the tables" in each]
+        assert "7 of them: row 0, row 1, row 2, row 3, row 4, …." in told
+        scheduler.close()
+        assert caplog.text.count("are not written to the tables") == 1
+        answers.set()
+
+    def test_what_postgresql_says_is_told_in_one_line(self):
+        error = OperationalError('relation "x" does not exist\nLINE 1: SELECT 1\n        ^')
+        assert in_one_line(error) == 'relation "x" does not exist'
+        assert in_one_line(OperationalError("down\n\tIs it up?")) == "down Is it up?"
+
     def test_a_kind_of_error_that_is_none_of_a_database_is_told_and_ends_nothing(
         self, start, monkeypatch, caplog
     ):
@@ -772,14 +906,14 @@ class TestCost:
         with queries() as first:
             news = visits.visit(None).news
         assert len(news.rows) == 10_000
-        assert len(first) == 2
+        assert len(first) == 3
         with queries() as idle:
             assert visits.visit(None).news is None
         assert len(idle) == 1
         models.PeriodicTasks.update_changed()
         with queries() as changed:
             assert visits.visit(None).news.rows == {}
-        assert len(changed) == 2
+        assert len(changed) == 3
         owed = following.Owed()
         for number in range(10_000):
             owed.sent(f"row {number}", clock.now())
@@ -823,6 +957,16 @@ class TestLookingAtIt:
         assert sorted(loaded.names) == ["cron", "mine", "row"]
         assert models.PeriodicTasks.last_change() == before
         assert not models.PeriodicTask.objects.filter(name="mine").exists()
+
+    def test_an_interval_goes_on_from_its_last_run(self, clock):
+        last = clock.now() - dt.timedelta(minutes=17)
+        add("a")
+        ran("a", last)
+        app = new_app(beat_scheduler="celery_redlock_beat.contrib.django:DatabaseScheduler")
+        loaded = Schedule(app)
+        (first,) = loaded.outlook("a", Question(clock.now(), 1)).ticks
+        assert first.local.astimezone(dt.UTC) == last + dt.timedelta(hours=1)
+        assert loaded.slots["a"].own_fingerprint == "interval:3600000000+0"
 
     def test_what_was_read_is_read_anew_when_it_is_set_up_again(self):
         row = add("row")

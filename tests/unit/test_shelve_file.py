@@ -159,7 +159,9 @@ def test_another_kind_of_file_is_refused(tmp_path):
 
 def pickled(module, name, *args):
     """Return a pickle of what a callable makes of texts and numbers, but for its end."""
-    told = "".join("N" if each is None else f"{'IV'[isinstance(each, str)]}{each}\n" for each in args)
+    told = "".join(
+        "N" if each is None else f"{'IV'[isinstance(each, str)]}{each}\n" for each in args
+    )
     return f"c{module}\n{name}\n({told}tR".encode()
 
 

@@ -11,12 +11,14 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from celery_redlock_beat.contrib.django.errands import Errands
+from celery_redlock_beat.contrib.django.tables import in_one_line
 from celery_redlock_beat.contrib.django.visits import AWAY, Visit
 from celery_redlock_beat.contrib.django.writing import Owed
+from celery_redlock_beat.ticks import shown
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from celery_redlock_beat.contrib.django.drafts import Draft
     from celery_redlock_beat.contrib.django.errands import Done
@@ -35,6 +37,13 @@ START_PATIENCE = 15.0
 LAST_MOMENT = 2.0
 """Seconds that the end waits for what is still to be written."""
 LONGEST_BACK_OFF = 5.0
+SILENT_AFTER = 5.0
+"""Seconds without an answer after which the database counts as away."""
+MOST_NAMED = 5
+UNWRITTEN = (
+    "The last runs of rows are not written to the tables, %d of them: %s%s. Nodes know them from "
+    "the ledger; django-celery-beat would send these again, unless a node sends each once more."
+)
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +68,8 @@ class Trouble:
         if self._since is None:
             self._since = time.monotonic()
         if self._kind is not type(error):
-            trace = None if isinstance(error, AWAY) else error
-            logger.error(self._told, error, exc_info=trace)
+            trace = None if isinstance(error, (*AWAY, Silent)) else error
+            logger.error(self._told, in_one_line(error), exc_info=trace)
         self._kind = type(error)
         self.failures += 1
 
@@ -69,6 +78,10 @@ class Trouble:
         """Seconds to wait before it is tried again, more with each failure."""
         longest = min(LONGEST_BACK_OFF, LOOK_EVERY * 2.0 ** min(self.failures, 8))
         return random.uniform(longest / 2, longest)  # noqa: S311 - jitter, not a secret
+
+
+class Silent(Exception):
+    """The database has not answered by now."""
 
 
 class Heard(NamedTuple):
@@ -89,7 +102,8 @@ class Follower:
         self._errands = Errands(visits.leave)
         self._owed = Owed()
         self._under_way: Owed | None = None
-        self._look_at = self._write_at = 0.0
+        self._look_at = self._write_at = self._sent_at = 0.0
+        self._is_silent = False
         self._reading = Trouble(
             "The tables cannot be read, and the schedule stays as it was last known: %s",
             "The tables can be read again after %.1f s.",
@@ -111,13 +125,16 @@ class Follower:
 
     def begin(self, drafts: Sequence[Draft]) -> Heard:
         """Write rows and read all, patiently; it goes on without an answer, and hears it later."""
-        self._errands.send(lambda: self._visits.begin(drafts))
+        self._send(lambda: self._visits.begin(drafts))
         self._look_at = time.monotonic() + LOOK_EVERY
-        return self._hear(START_PATIENCE)
+        heard = self._hear(START_PATIENCE)
+        self._tell_silence(0)
+        return heard
 
     def follow(self) -> Heard:
         """Return what is new; look at the tables if it is time."""
         heard, now = self._hear(0), time.monotonic()
+        self._tell_silence(SILENT_AFTER)
         if heard is not NOTHING or self._errands.busy or now < self._look_at:
             return heard
         was_away = self.is_away
@@ -126,7 +143,7 @@ class Follower:
             self._under_way, self._owed = self._owed, Owed()
             self._write_at = now + WRITE_EVERY
         under_way = self._under_way
-        self._errands.send(lambda: self._visits.visit(under_way))
+        self._send(lambda: self._visits.visit(under_way))
         return self._hear(0 if was_away else MOMENT)
 
     def sent(self, name: str, at: dt.datetime) -> None:
@@ -143,10 +160,32 @@ class Follower:
         until = time.monotonic() + LAST_MOMENT
         self._hear(LAST_MOMENT)
         if self._owed and not self._errands.busy:
-            owed, self._owed = self._owed, Owed()
-            self._errands.send(lambda: self._visits.flush(owed))
+            owed = self._under_way = self._owed
+            self._owed = Owed()
+            self._send(lambda: self._visits.flush(owed))
             self._hear(until - time.monotonic())
         self._errands.end(max(0.0, until - time.monotonic()))
+        self._tell_unwritten()
+
+    def _tell_unwritten(self) -> None:
+        if self._under_way:
+            self._owed.add(self._under_way)
+        names = sorted({*self._owed.last, *self._owed.over})
+        if names:
+            some = ", ".join(map(shown, names[:MOST_NAMED]))
+            logger.warning(UNWRITTEN, len(names), some, ", …" * (len(names) > MOST_NAMED))
+        self._owed, self._under_way = Owed(), None
+
+    def _send(self, job: Callable[[], Visit]) -> None:
+        self._sent_at, self._is_silent = time.monotonic(), False
+        self._errands.send(job)
+
+    def _tell_silence(self, patience: float) -> None:
+        """Count it as a failure, once, that an errand is not back after so many seconds."""
+        waited = time.monotonic() - self._sent_at
+        if self._errands.busy and not self._is_silent and waited >= patience:
+            self._is_silent = True
+            self._reading.learn(Silent(f"the database has not answered for {waited:.0f} s"))
 
     def _hear(self, patience: float) -> Heard:
         done = self._errands.back(patience)

@@ -18,7 +18,7 @@ from celery_redlock_beat.contrib.django.rows import (
     period_of,
     runs_once,
 )
-from celery_redlock_beat.contrib.django.tables import rows_in
+from celery_redlock_beat.contrib.django.tables import in_one_line, rows_in
 from celery_redlock_beat.documents import spans
 from celery_redlock_beat.documents.entries import written
 from celery_redlock_beat.errors import ConfigurationError, EntryError
@@ -65,7 +65,7 @@ def move_of(model: Any, app: Celery, code: Collection[str]) -> Move:
 def unreadable_tables(error: Exception) -> ConfigurationError:
     """Return that the tables cannot be read, with the way out."""
     return ConfigurationError(
-        f"the tables of django-celery-beat cannot be read ({str(error).strip()}): look at "
+        f"the tables of django-celery-beat cannot be read ({in_one_line(error)}): look at "
         "DATABASES, and run 'manage.py migrate'"
     )
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
 from celery_redlock_beat.contrib.django.apart import rows_of
-from celery_redlock_beat.contrib.django.begins import begins
+from celery_redlock_beat.contrib.django.begins import begins, enabled_since
 from celery_redlock_beat.contrib.django.rows import (
     KINDS,
     document_of,
@@ -28,7 +28,7 @@ from celery_redlock_beat.timetables import once
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from celery import Celery
 
@@ -53,7 +53,8 @@ class News:
     """What changed: rows that are new or others, those that are gone or bad, and why.
 
     ``begins`` has, for every row, from when on it counts where the ledger does not know it.
-    ``spent`` are rows that run once and did so before.
+    ``spent`` are rows that run once and did so before, ``again`` those that were disabled until
+    now.
     """
 
     rows: dict[str, Row] = field(default_factory=dict)
@@ -61,13 +62,15 @@ class News:
     faults: list[EntryError] = field(default_factory=list)
     begins: dict[str, dt.datetime] = field(default_factory=dict)
     spent: list[tuple[str, dt.datetime]] = field(default_factory=list)
+    again: set[str] = field(default_factory=set)
 
 
 class Reader:
     """Read the rows, and tell those that differ from the last time.
 
-    ``models`` returns the rows that are enabled, as the scheduler's ``enabled_models`` does, and
-    ``queryset`` a query for them; ``make`` makes an entry of a name and fields.
+    ``models`` returns the rows that are enabled, as the scheduler's ``enabled_models`` does,
+    ``queryset`` a query for them, and ``disabled`` the names of the others; ``make`` makes an entry
+    of a name and fields.
     """
 
     def __init__(
@@ -75,14 +78,17 @@ class Reader:
         app: Celery,
         models: Callable[[], Iterable[Any]],
         queryset: Callable[[], Any],
+        disabled: Callable[[], Iterable[str]],
         make: Callable[[str, dict[str, Any]], RedlockEntry],
     ) -> None:
         self._app = app
         self._models = models
         self._queryset = queryset
+        self._disabled = disabled
         self._make = make
         self._signs: dict[str, tuple[Any, ...]] = {}
         self._rows: dict[str, Row] = {}
+        self._off: set[str] = set()
 
     def read(self) -> News:
         """Read all rows; return what changed since the last time.
@@ -91,27 +97,39 @@ class Reader:
             DatabaseError: The database is away, or has no such tables.
 
         """
+        # Asked before: one that is enabled meanwhile is in both, and none is enabled unseen.
+        off = set(self._disabled())
         models, unreadable = rows_of(self._models, self._queryset)
-        news, seen = (
-            News(faults=unreadable),
-            {error.entry: (error.problem,) for error in unreadable},
-        )
-        news.gone.update(seen)
+        seen: dict[str, tuple[Any, ...]] = {each.entry: (each.problem,) for each in unreadable}
+        news = News(faults=[each for each in unreadable if self._is_new(each.entry, seen)])
+        news.gone.update(each.entry for each in news.faults)
         for model in models:
             name = model.name
-            seen[name] = signs = signs_of(model)
-            if signs != self._signs.get(name):
+            seen[name] = signs_of(model)
+            if self._is_new(name, seen):
                 self._rows.pop(name, None)
                 self._take(model, news)
-            row = self._rows.get(name)
-            begun = begins(model, row.at if row else None)
-            if begun is not None:
-                news.begins[name] = begun
+        news.again.update((self._off | off) & news.rows.keys())
+        news.begins.update(self._beginnings(models, news.again))
         news.gone.update(self._signs.keys() - seen.keys())
         for name in news.gone:
             self._rows.pop(name, None)
-        self._signs = seen
+        self._signs, self._off = seen, off
         return news
+
+    def _is_new(self, name: str, seen: Mapping[str, tuple[Any, ...]]) -> bool:
+        return seen[name] != self._signs.get(name)
+
+    def _beginnings(
+        self, models: Iterable[Any], again: Collection[str]
+    ) -> Iterator[tuple[str, dt.datetime]]:
+        for model in models:
+            row = self._rows.get(model.name)
+            begun = begins(model, row.at if row else None)
+            if begun is None and model.name not in again:
+                begun = enabled_since(model)
+            if begun is not None:
+                yield model.name, begun
 
     def _take(self, model: Any, news: News) -> None:
         try:

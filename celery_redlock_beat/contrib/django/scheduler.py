@@ -9,7 +9,9 @@ What it does otherwise than django-celery-beat's own ``DatabaseScheduler``:
   from there. One that has never run counts from its ``start_time``, or else from the Unix epoch;
   so does one of which the period is changed.
 - A crontab that has never run begins with its first instant from its ``start_time`` on.
-- A row that was enabled again catches up nothing from before.
+- A row that was enabled again catches up nothing from before, if a node saw it disabled. If none
+  did, that is so only of one that ``save()`` enabled, without an interval and ``start_time``.
+- A row that has never run begins when it was saved, but for one with an interval.
 - A row that runs once is due at one instant, which counts from when the row was saved: saving it is
   to have it run again. When it has run, it is disabled.
 - An entry of ``beat_schedule`` that has what no column can hold (a cron string, ``catch_up``, an
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from celery import Celery
 
     from celery_redlock_beat.contrib.django.drafts import Draft
+    from celery_redlock_beat.lateness import Slot
     from celery_redlock_beat.node import Node
     from celery_redlock_beat.ticks import Event, Micros, Tick
 
@@ -74,7 +77,9 @@ class DatabaseScheduler(RedlockScheduler):
 
     def __init__(self, app: Celery, *args: Any, lazy: bool = False, **kwargs: Any) -> None:
         self._lazy = lazy
-        self._reader = Reader(app, self.enabled_models, self.enabled_models_qs, self._make)
+        self._reader = Reader(
+            app, self.enabled_models, self.enabled_models_qs, self._disabled_names, self._make
+        )
         self._follower = Follower(
             Visits(
                 self._reader,
@@ -129,6 +134,13 @@ class DatabaseScheduler(RedlockScheduler):
                 self._note_tried(self.node, tried.tick)
         finally:
             self._follower.close()
+
+    def _disabled_names(self) -> Any:
+        return rows_in(self.Model).filter(enabled=False).values_list("name", flat=True)
+
+    def _put(self, slot: Slot) -> None:
+        super()._put(slot)
+        self._taken.tell_again(slot.name)
 
     def _pass(self) -> Micros:
         self._hear(self._follower.follow())
@@ -201,6 +213,7 @@ class DatabaseScheduler(RedlockScheduler):
         except (DatabaseError, InterfaceError) as exc:
             raise unreadable_tables(exc) from exc
         self._hear(Heard(news, ()))
+        self._taken.go_on()
         configured = entries_of(self.app)
         missing = {each.name: configured[each.name] for each in drafts if each.name not in present}
         self.update_from_dict(missing)

@@ -37,6 +37,12 @@ def about(model: Any) -> Any:
     return model._meta  # noqa: SLF001 - Django documents it under this name
 
 
+def in_one_line(error: Exception) -> str:
+    """Return what an error says, without the piece of the query that PostgreSQL shows with it."""
+    told = str(error).partition("\nLINE ")[0]
+    return " ".join(told.split()) or repr(error)
+
+
 def end_transaction(alias: str) -> None:
     """End the transaction of a connection without autocommit.
 

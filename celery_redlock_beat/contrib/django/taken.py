@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from celery_redlock_beat.copies import shallow_copy
-from celery_redlock_beat.ticks import shown
+from celery_redlock_beat.ticks import shown, to_micros
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -22,12 +23,14 @@ logger = logging.getLogger(__name__)
 class TakenRows:
     """Keep the schedule in step with the rows.
 
-    ``begins`` tells from when on a row counts that the ledger does not know.
+    ``begins`` tells from when on a row counts that the ledger does not know, ``again`` which rows
+    were disabled until now, and catch up nothing from before.
     """
 
     def __init__(self, scheduler: RedlockScheduler) -> None:
         self.rows: dict[str, Row] = {}
         self.begins: Mapping[str, datetime] = {}
+        self.again: set[str] = set()
         self._scheduler = scheduler
         self._code: set[str] = set()
         self._leaving: set[str] = set()
@@ -41,6 +44,7 @@ class TakenRows:
     def take(self, news: News) -> None:
         """Take in what changed."""
         self.begins = news.begins
+        self.again -= news.gone
         bad = {error.entry for error in news.faults}
         for name in news.gone:
             self._withdraw(name, is_bad=name in bad)
@@ -50,14 +54,32 @@ class TakenRows:
             else:
                 self._leaving.discard(name)
                 self.rows[name], self._scheduler.schedule[name] = row, row.entry
+                if name in news.again and row.at is None:
+                    self.again.add(name)
         changed = {*news.gone, *news.rows}
         self._scheduler.roster.compare_some(self._scheduler.schedule, changed)
         for error in news.faults:
             self._scheduler.roster.fault(error)
 
+    def tell_again(self, name: str) -> None:
+        """Have the ledger told of a row that was disabled: what it knows may be from before."""
+        node = self._scheduler.node
+        if node and name in self.again:
+            unregistered = node.dispatcher.claims.unregistered
+            unregistered[name] = replace(unregistered[name], again=True)
+
+    def go_on(self) -> None:
+        """Have intervals go on with their phase, as the ledger will, where that is not asked."""
+        for slot in self._scheduler.roster.slots():
+            last = self._scheduler.last_run_elsewhere(slot.name)
+            if last and slot.takes_phase and slot.period:
+                slot.go_on(f"interval:{slot.period}~{to_micros(last) % slot.period}")
+
     def let_go(self) -> None:
         """Forget rows that were withdrawn, once the ledger has heard of it."""
         node = self._scheduler.node
+        if node:
+            self.again &= node.dispatcher.claims.unregistered.keys()
         if node and self._leaving:
             heard = self._leaving - node.dispatcher.claims.unregistered.keys()
             self._leaving -= heard

@@ -74,7 +74,8 @@ class Visits:
 
     def flush(self, owed: Owed) -> Visit:
         """Write what is owed, and look at nothing."""
-        return Visit(unwritten=self._try(lambda: self._writer.write(owed)))
+        unwritten = self._try(lambda: self._writer.write(owed))
+        return Visit(owed=owed if unwritten else None, unwritten=unwritten)
 
     def leave(self) -> None:
         """Close the connections of this thread."""

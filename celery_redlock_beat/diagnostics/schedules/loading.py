@@ -115,16 +115,29 @@ def scheduler_class(app: Celery) -> type[RedlockScheduler]:
         SettingError: The app's ``beat_scheduler`` cannot be imported.
 
     """
-    aliases = dict(load_extension_class_names("celery.beat_schedulers"))
     try:
-        found: Any = symbol_by_name(app.conf.beat_scheduler, aliases=aliases)
+        found = _named_class(app)
+    except Exception:  # noqa: BLE001 - importing it is the user's code; if it is broken, so it stays
+        # Beat imports it later: it may want Django to be set up, which this does.
+        app.loader.init_worker()
+        found = _named_class_or_error(app)
+    is_ours = isinstance(found, type) and issubclass(found, RedlockScheduler)
+    return found if is_ours else RedlockScheduler
+
+
+def _named_class(app: Celery) -> Any:
+    aliases = dict(load_extension_class_names("celery.beat_schedulers"))
+    return symbol_by_name(app.conf.beat_scheduler, aliases=aliases)
+
+
+def _named_class_or_error(app: Celery) -> Any:
+    try:
+        return _named_class(app)
     except Exception as exc:
         raise SettingError(
             f"beat_scheduler = {app.conf.beat_scheduler!r} cannot be imported ({exc!r}): write "
             "'celery_redlock_beat:RedlockScheduler', or leave it out and use -S redlock"
         ) from exc
-    is_ours = isinstance(found, type) and issubclass(found, RedlockScheduler)
-    return found if is_ours else RedlockScheduler
 
 
 def load(app: Celery) -> Schedule:
