@@ -114,7 +114,7 @@ def test_a_redis_that_only_carries_messages_goes_away_in_every_way(
         live_through(trial, other_redis.freeze, other_redis.thaw)
         live_through(
             trial,
-            lambda: client.config_set("maxmemory", "1mb"),
+            lambda: client.config_set("maxmemory", "100kb"),
             lambda: client.config_set("maxmemory", "0"),
             lasts=1,
         )
