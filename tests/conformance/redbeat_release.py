@@ -57,6 +57,8 @@ class RedBeatRelease:
         """Run the tests on a release of Celery; return the failure of each, ``""`` for none."""
         options = [option for each in ("outcomes", *plugins) for option in ("-p", each)]
         options += ["-p", "no:cacheprovider", f"--timeout={LIMIT}", "-q", "--no-header"]
+        # Without these pytest would take our own configuration, if the archive lies in a checkout.
+        options += ["-c", os.devnull, f"--rootdir={self.sources}"]
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             outcomes = Path(name) / "outcomes.json"
             env = celery.environment(**{VARIABLE: str(outcomes), SERVER: self.server})
