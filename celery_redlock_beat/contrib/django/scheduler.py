@@ -90,6 +90,7 @@ class DatabaseScheduler(RedlockScheduler):
         )
         self._taken = TakenRows(self)
         self._sweep_at = 0.0
+        self._noted: Tick | None = None
         super().__init__(app, *args, lazy=lazy, **kwargs)
 
     def enabled_models(self) -> list[Any]:
@@ -152,12 +153,16 @@ class DatabaseScheduler(RedlockScheduler):
         return wait
 
     def _observe(self, event: Event) -> None:
+        self._note_sent(event)  # first: the node may be asked to end at any moment
         super()._observe(event)
+
+    def _note_sent(self, event: Event) -> None:
         row = self._taken.rows.get(event.tick.entry)
         if row is None or event.outcome != SENT:
             return
         if row.at is None:
             self._follower.sent(event.tick.entry, event.tick.instant)
+            self._noted = event.tick
         elif row.at == event.tick.at and row.saved:
             self._follower.ended(event.tick.entry, row.saved)
 
@@ -167,7 +172,7 @@ class DatabaseScheduler(RedlockScheduler):
         Whoever goes back to django-celery-beat would have it sent again.
         """
         row = self._taken.rows.get(tick.entry)
-        if row is None or row.at is not None or row.entry.last_run_at >= tick.instant:
+        if row is None or row.at is not None or self._noted == tick:
             return
         try:
             settled = node.settled_by_now([tick.entry])
