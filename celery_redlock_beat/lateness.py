@@ -127,6 +127,11 @@ class Slot:
         if self.takes_phase and going_on:
             self.timetable = going_on(fingerprint)
 
+    def go_on_from(self, instant: Micros) -> None:
+        """Have the phase of a scheduler that sent it at an instant, if its entry says none."""
+        if self.period:
+            self.go_on(f"interval:{self.period}~{instant % self.period}")
+
     @property
     def fingerprint(self) -> str:
         """What the ledger knows it by: once that changes, nothing earlier is caught up."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from celery_redlock_beat.claims import registration_of
 from celery_redlock_beat.control.access import moment
 from celery_redlock_beat.control.checks import check_text, instant_of
-from celery_redlock_beat.control.fleet import beats_of
 from celery_redlock_beat.control.views import Seeded
 from celery_redlock_beat.host import LastRun
 from celery_redlock_beat.ledger.steering import Seeding as Answer
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from celery_redlock_beat.control.access import Access
     from celery_redlock_beat.control.known import Catalogue
     from celery_redlock_beat.lateness import Slot
-    from celery_redlock_beat.ledger import Record, Registration
+    from celery_redlock_beat.ledger import Record
     from celery_redlock_beat.ledger.steering import Look
     from celery_redlock_beat.ticks import Micros
 
@@ -55,7 +54,7 @@ class Seeding:
         known = {look.entry: self._found(look) for look in self._access.looks(list(runs))}
         good = {name: slot for name, (slot, _) in known.items() if slot}
         asked = [registration_of(slot, last_run=runs[name]) for name, slot in good.items()]
-        answers = self._expected(asked) if dry_run else self._access.steering.seed(asked, note)
+        answers = self._access.steering.seed(asked, note, dry_run=dry_run)
         told = dict(zip(good, answers, strict=True))
         return [
             _seeded(good[name], run.at, *told[name])
@@ -81,31 +80,12 @@ class Seeding:
         known = self._catalogue.of(look)
         return (known.slot, known.problem) if known else (None, UNKNOWN)
 
-    def _expected(self, asked: list[Registration]) -> list[tuple[Answer, Record | None]]:
-        """Return what the ledger would answer, if nothing happens meanwhile."""
-        condition = self._access.registry.condition()
-        lives = any(beat.is_alive for beat in beats_of(condition))
-        looks = self._access.looks([each.entry for each in asked])
-        return [
-            (_expected(each, look, lives=lives), look.record)
-            for each, look in zip(asked, looks, strict=True)
-        ]
-
 
 def _stand(slot: Slot, mark: Micros) -> Micros:
     """Return the last tick up to a mark of an interval, from which others count; else the mark."""
     if slot.period is None or isinstance(slot.timetable, Opaque):
         return mark
     return slot.timetable.latest_until(mark) or mark
-
-
-def _expected(asked: Registration, look: Look, *, lives: bool) -> Answer:
-    record, seed = look.record, asked.seed
-    if record is None or seed is None or record.since == seed.at:
-        return Answer.CLAIMED if look.unreadable else Answer.DONE
-    is_new = not (record.fence or record.runs) and record.mark == record.since
-    may = (is_new and not lives) or (seed.again and seed.at > record.mark)
-    return Answer.DONE if may else Answer.CLAIMED
 
 
 def _seeded(slot: Slot, at: Micros, answer: Answer, record: Record | None) -> Seeded:
@@ -117,8 +97,8 @@ def _seeded(slot: Slot, at: Micros, answer: Answer, record: Record | None) -> Se
     slot = replace(slot)
     if record and record.since == at:
         slot.go_on(record.fingerprint)
-    elif slot.takes_phase and slot.period:
-        slot.go_on(f"interval:{slot.period}~{at % slot.period}")
+    else:
+        slot.go_on_from(at)
     if isinstance(slot.timetable, Opaque):
         return Seeded(slot.name, "seeded", moment(at))
     following = slot.timetable.next_after(at)

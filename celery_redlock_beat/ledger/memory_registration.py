@@ -42,46 +42,61 @@ def register(call: Call, asked: Registration) -> Record | None:
     return record_of(entry, server.marks[entry])
 
 
-def seed(call: Call, asked: Registration, note: str) -> tuple[Seeding, Record | None]:
+def seed(
+    call: Call, asked: Registration, note: str, *, dry_run: bool
+) -> tuple[Seeding, Record | None]:
     """Let an entry begin where another scheduler stopped, before a node does it."""
     server, entry = call.server, asked.entry
     if _is_stored_otherwise(call, asked):
         return Seeding.CHANGED, None
     record, at = server.marks.get(entry), asked.seed.at if asked.seed else call.now
     is_there = record is not None and record.since == min(call.now, at)
-    done = is_there or begin_at_seed(call, asked)
-    if done and not is_there:
+    done = is_there
+    if not done and dry_run:
+        done = _way_to_seed(call, asked) is not None
+    elif not done and begin_at_seed(call, asked):
+        done = True
         server.present[entry] = call.now
         call.note_deed(entry, "seeded", note)
-    return Seeding.DONE if done else Seeding.CLAIMED, record_of(entry, server.marks[entry])
+    known = server.marks.get(entry)
+    answer = Seeding.DONE if done else Seeding.CLAIMED
+    return answer, record_of(entry, known) if known else None
 
 
 def begin_at_seed(call: Call, asked: Registration) -> bool:
     """Let an entry begin where another scheduler stopped; return whether it does so now."""
-    if asked.seed is None:
+    way = _way_to_seed(call, asked)
+    if way is None or asked.seed is None:
         return False
     server, entry, at = call.server, asked.entry, min(call.now, asked.seed.at)
-    record, fingerprint = server.marks.get(entry), asked.fingerprint
+    fingerprint = asked.fingerprint
     if asked.seed.phase is not None:
         fingerprint = _going_on(fingerprint, asked.seed.phase)
-    if record is None:
-        server.marks[entry] = Mark(at, at, 0, 0, fingerprint)
-    elif (
-        _was_never_claimed(call, entry, record)
-        and at > server.seeds.get(entry, 0)
-        and not _node_lives(call)
-    ):
+    record = server.marks.setdefault(entry, Mark(at, at, 0, 0, fingerprint))
+    if way == "UNTOUCHED":
         record.mark, record.since, record.fingerprint = at, at, fingerprint
-    elif asked.seed.again and at > record.mark:
+    elif way == "AGAIN":
         opened = [tick.at for tick, _ in server.open_of(entry) if tick.at <= at]
         if opened:
             server.unwanted[entry] = [*server.unwanted.get(entry, ()), *opened]
         record.mark = at
         make_known_anew(record, fingerprint, at)
-    else:
-        return False
     server.seeds[entry] = at
     return True
+
+
+def _way_to_seed(call: Call, asked: Registration) -> str | None:
+    """Return how an entry would come to begin at its seed, or None if it stays as it is."""
+    if asked.seed is None:
+        return None
+    server, entry, at = call.server, asked.entry, min(call.now, asked.seed.at)
+    record = server.marks.get(entry)
+    if record is None:
+        return "NEW"
+    is_untouched = _was_never_claimed(call, entry, record) and at > server.seeds.get(entry, 0)
+    if is_untouched and not _node_lives(call):
+        return "UNTOUCHED"
+    return "AGAIN" if asked.seed.again and at > record.mark else None
 
 
 def make_known(call: Call, asked: Registration, since: Micros) -> Mark:

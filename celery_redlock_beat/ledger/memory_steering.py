@@ -62,11 +62,11 @@ class MemorySteering(Hold):
             return [memory_deeds.store(call, each) for each in definitions]
 
     def seed(
-        self, registrations: Sequence[Registration], note: str = ""
+        self, registrations: Sequence[Registration], note: str = "", *, dry_run: bool = False
     ) -> list[tuple[Seeding, Record | None]]:
         """Let entries begin where another scheduler stopped; return what is known of each then."""
         with self._call("seed") as call:
-            return [seed(call, each, note) for each in registrations]
+            return [seed(call, each, note, dry_run=dry_run) for each in registrations]
 
     def remove(self, removals: Sequence[Removal]) -> list[Steered]:
         """Remove stored entries: when it has answered, nothing of them is enqueued any more."""

@@ -56,16 +56,17 @@ class RedisSteering(RedisLooks):
         )
 
     def seed(
-        self, registrations: Sequence[Registration], note: str = ""
+        self, registrations: Sequence[Registration], note: str = "", *, dry_run: bool = False
     ) -> list[tuple[Seeding, Record | None]]:
         """Let entries begin where another scheduler stopped; return what is known of each then."""
+        keys = [self._named["present"], self._named["beats"]]
         answers: list[tuple[Seeding, Record | None]] = []
         for chunk in wire.chunks(registrations, MOST_PER_CALL):
             rows = wire.flat(
                 (r.entry, r.fingerprint, wire.said(r.revision), note, *wire.seeded(r))
                 for r in chunk
             )
-            (told,) = self._call("seed", rows, keys=[self._named["present"], self._named["beats"]])
+            (told,) = self._call("seed", [int(dry_run), *rows], keys=keys)
             answers += [
                 (Seeding(wire.text(answer)), wire.record(r.entry, text))
                 for r, (answer, text) in zip(chunk, told, strict=True)

@@ -243,9 +243,12 @@ class Steering(Protocol):
         """Add entries, or change them."""
 
     def seed(
-        self, registrations: Sequence[Registration], note: str = ""
+        self, registrations: Sequence[Registration], note: str = "", *, dry_run: bool = False
     ) -> list[tuple[Seeding, Record | None]]:
-        """Let entries begin where another scheduler stopped; return what is known of each then."""
+        """Let entries begin where another scheduler stopped; return what is known of each then.
+
+        ``dry_run`` only tells what would be answered.
+        """
 
     def remove(self, removals: Sequence[Removal]) -> list[Steered]:
         """Remove stored entries: when it has answered, nothing of them is enqueued any more."""

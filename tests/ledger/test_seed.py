@@ -216,6 +216,26 @@ class TestAnOperator:
         ((answer, record),) = op.seed([self.asked(at, revision=told.revision)])
         assert (answer, record.mark) == (Seeding.DONE, at)
 
+    def test_can_ask_what_would_be_done_without_doing_it(self, ledgers, a, op):
+        at = ledgers.now() - 40 * SECOND
+        assert op.seed([self.asked(at)], dry_run=True) == [(Seeding.DONE, None)]
+        (look,) = op.look(["tidy"])
+        assert look.record is None
+        assert ledgers.history() == []
+
+    def test_is_told_the_same_without_doing_it_as_when_doing_it(self, ledgers, a, op):
+        known = registered(a)
+        begin_to_live(a)
+        again = Registration(
+            "tidy", UNSAID, takes_phase=True, seed=Seed(known.mark + SECOND, again=True)
+        )
+        ledgers.pass_time(2)
+        for asked in (self.asked(known.mark - SECOND), self.asked(known.mark), again):
+            ((expected, before),) = op.seed([asked], dry_run=True)
+            assert before == known
+            ((answer, _),) = op.seed([asked])
+            assert answer is expected
+
 
 @pytest.mark.parametrize("revision", [None, 5])
 def test_a_seed_of_something_stored_otherwise_is_none(a, revision):

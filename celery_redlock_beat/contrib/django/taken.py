@@ -72,8 +72,8 @@ class TakenRows:
         """Have intervals go on with their phase, as the ledger will, where that is not asked."""
         for slot in self._scheduler.roster.slots():
             last = self._scheduler.last_run_elsewhere(slot.name)
-            if last and slot.takes_phase and slot.period:
-                slot.go_on(f"interval:{slot.period}~{to_micros(last) % slot.period}")
+            if last:
+                slot.go_on_from(to_micros(last))
 
     def let_go(self) -> None:
         """Forget rows that were withdrawn, once the ledger has heard of it."""

@@ -31,15 +31,14 @@ local function register(entry, fingerprint, again, run_on_start, once, revision,
                         seed_at, seed_phase, seed_again)
   if revision ~= '' and not is_stored_as(entry, tonumber(revision)) then return 'CHANGED' end
   local record = read_record(entry)
-  if seed_at ~= '' and begin_at_seed(entry, record, fingerprint, seed_at, seed_phase, seed_again,
-                                      KEYS[14]) then
-    redis.call('ZADD', present, int(now), entry)
-    return redis.call('HGET', marks, 'e:' .. entry)
-  end
+  local begins = seed_at ~= ''
+    and begin_at_seed(entry, record, fingerprint, seed_at, seed_phase, seed_again, KEYS[14])
   if takes_phase == '1' and record and not record.unreadable then
     fingerprint = with_phase_of(record, fingerprint)
   end
-  if not record then
+  if begins then
+    -- Where the other scheduler stopped.
+  elseif not record then
     make_known(entry, fingerprint, run_on_start, once, known_from(revision))
   elseif record.unreadable then
     -- It stays as it is: the claim says so.

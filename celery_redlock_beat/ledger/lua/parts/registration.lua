@@ -91,23 +91,30 @@ local function skip_open(entry, upto)
   if #ticks > 1 then redis.call('HSET', marks, 's:' .. entry, table.concat(ticks)) end
 end
 
+-- How an entry would come to begin at a seed, or nil if it stays as it is.
+local function way_to_seed(entry, record, at, again, beats)
+  if not record then return 'NEW' end
+  if record.unreadable then return nil end
+  local is_untouched = was_never_claimed(entry, record) and is_newer_seed(entry, at)
+  if is_untouched and not node_lives(beats) then return 'UNTOUCHED' end
+  return again == '1' and at > record.mark and 'AGAIN' or nil
+end
+
 -- Let an entry begin where another scheduler stopped; whether it does so from now on.
 local function begin_at_seed(entry, record, fingerprint, at, phase, again, beats)
   at = math.min(now, tonumber(at))
+  local way = way_to_seed(entry, record, at, again, beats)
+  if not way then return false end
   if phase ~= '' then fingerprint = going_on(fingerprint, phase) end
-  if not record then
+  if way == 'NEW' then
     make_known(entry, fingerprint, '0', '0', at)
-  elseif record.unreadable then
-    return false
-  elseif was_never_claimed(entry, record) and is_newer_seed(entry, at) and not node_lives(beats) then
+  elseif way == 'UNTOUCHED' then
     record.mark, record.since, record.fingerprint = at, at, fingerprint
     write_record(entry, record)
-  elseif again == '1' and at > record.mark then
+  else
     skip_open(entry, at)
     record.mark = at
     make_known_anew(entry, record, fingerprint, at)
-  else
-    return false
   end
   redis.call('HSET', marks, 'z:' .. entry, int(at))
   return true
