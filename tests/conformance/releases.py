@@ -13,8 +13,12 @@ import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conformance.outcomes import VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 HERE = Path(__file__).parent
 VERSIONS = {"5.5": "5.5.3", "5.6": "5.6.3", "5.7": "5.7.0"}
@@ -58,32 +62,18 @@ class Release:
 
     def fetch(self) -> None:
         """Fetch what is not there yet; raise ``FetchError`` if pip cannot."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            unfinished = Path(name)
-            if not self.sources.exists():
-                self._unpack(unfinished).rename(self.sources)
-            if not self.packages.exists():
-                self._install(unfinished / "packages").rename(self.packages)
+        fetch(
+            self.folder,
+            {
+                self.sources: self._unpack,
+                self.packages: lambda unfinished: self._install(unfinished / "packages"),
+            },
+        )
 
     def run(self, *plugins: str) -> dict[str, str]:
         """Run the selection; return the failure of each test, ``""`` for none."""
         found = [each for each in SELECTION if (self.sources / each.partition("::")[0]).exists()]
-        options = [option for plugin in ("outcomes", *plugins) for option in ("-p", plugin)]
-        options += ["-p", "no:cacheprovider", f"--timeout={LIMIT}", "-q", "--no-header"]
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            outcomes = Path(name) / "outcomes.json"
-            done = subprocess.run(
-                [sys.executable, "-m", "pytest", *options, *found],
-                cwd=self.sources,
-                env=self.environment(**{VARIABLE: str(outcomes)}),
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if not outcomes.exists() or done.returncode > 1:
-                raise AssertionError(f"pytest ended with {done.returncode}:\n{done.stdout}")
-            return dict(json.loads(outcomes.read_text()))
+        return outcomes_of(self.sources, found, plugins, self.environment(), self.folder)
 
     def environment(self, **changes: str) -> dict[str, str]:
         """Return the environment of a process that is to see this release."""
@@ -91,7 +81,7 @@ class Release:
         return ours | {"PYTHONPATH": os.pathsep.join([str(self.packages), str(HERE)])} | changes
 
     def _unpack(self, folder: Path) -> Path:
-        _pip("download", f"--dest={folder}", "--no-deps", "--no-binary=celery", self._requirement())
+        pip("download", f"--dest={folder}", "--no-deps", "--no-binary=celery", self._requirement())
         top = f"celery-{self.version}"
         with tarfile.open(folder / f"{top}.tar.gz") as archive:
             # Not the package: what is tested is the installed one.
@@ -105,15 +95,50 @@ class Release:
 
     def _install(self, folder: Path) -> Path:
         kombu = f"kombu=={self.series}.*"
-        _pip("install", f"--target={folder}", self._requirement("[redis]"), kombu)
+        pip("install", f"--target={folder}", self._requirement("[redis]"), kombu)
         return folder
 
     def _requirement(self, extras: str = "") -> str:
         return f"celery{extras}=={self.version}"
 
 
-def _pip(command: str, *arguments: str) -> None:
-    pip = [sys.executable, "-m", "pip", command, "--quiet", "--disable-pip-version-check"]
-    done = subprocess.run([*pip, *arguments], capture_output=True, text=True, check=False)
+def fetch(folder: Path, wanted: Mapping[Path, Callable[[Path], Path]]) -> None:
+    """Make what is not in a folder yet; each is there as a whole, or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        for path, make in wanted.items():
+            if not path.exists():
+                make(Path(name)).rename(path)
+
+
+def outcomes_of(
+    sources: Path,
+    selection: Sequence[str],
+    plugins: Sequence[str],
+    env: Mapping[str, str],
+    folder: Path,
+    options: Sequence[str] = (),
+) -> dict[str, str]:
+    """Run a release's own tests; return the failure of each, ``""`` for none."""
+    loaded = [option for plugin in ("outcomes", *plugins) for option in ("-p", plugin)]
+    told = ["-p", "no:cacheprovider", f"--timeout={LIMIT}", "-q", "--no-header"]
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        outcomes = Path(name) / "outcomes.json"
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *loaded, *told, *options, *selection],
+            cwd=sources,
+            env={**env, VARIABLE: str(outcomes)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if not outcomes.exists() or done.returncode > 1:
+            raise AssertionError(f"pytest ended with {done.returncode}:\n{done.stdout}")
+        return dict(json.loads(outcomes.read_text()))
+
+
+def pip(command: str, *arguments: str) -> None:
+    line = [sys.executable, "-m", "pip", command, "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run([*line, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise FetchError(done.stderr.strip())
