@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from celery_redlock_beat.claims import registration_of
 from celery_redlock_beat.errors import LedgerRecovering, LedgerUnavailable
-from celery_redlock_beat.ledger import MOST_PER_CALL
 from celery_redlock_beat.ticks import SECOND
 
 if TYPE_CHECKING:
@@ -89,9 +88,7 @@ class Node:
         Raises:
             LedgerUnavailable: the ledger could not be asked.
         """
-        ledger, names = self.dispatcher.ledger.sibling(), list(entries)
-        chunks = (names[at : at + MOST_PER_CALL] for at in range(0, len(names), MOST_PER_CALL))
-        looks = [look for chunk in chunks for look in ledger.look(chunk)]
+        looks = self.dispatcher.ledger.sibling().look(list(entries))
         return {look.entry: look.settled for look in looks if look.record}
 
     def problems(self) -> dict[str, str]:

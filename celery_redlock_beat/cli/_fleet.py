@@ -1,4 +1,4 @@
-"""Whether nodes that live have another schedule from code than is loaded here; it reaches none."""
+"""Warnings of what live nodes do meanwhile: they change nothing, and stop none."""
 
 from __future__ import annotations
 
@@ -23,5 +23,16 @@ def warn_of_other_code(ctx: click.Context, control: Control) -> None:
         click.echo(
             f"Warning: {many(len(others), 'live node has', 'live nodes have')} another schedule in "
             "code than is here: what only they have was not meant; run it with their code",
+            err=True,
+        )
+
+
+def warn_of_live_nodes(control: Control, what_then: str) -> None:
+    """Tell on stderr if nodes live: what they send from now on misses what was written."""
+    alive = sum(node.alive for node in control.nodes())
+    if alive:
+        click.echo(
+            f"Warning: {many(alive, 'node lives', 'nodes live')}, and what they send from now on "
+            f"{what_then}",
             err=True,
         )

@@ -15,6 +15,7 @@ from celery_redlock_beat.cli._command import (
     print_json,
     yes_option,
 )
+from celery_redlock_beat.cli._fleet import warn_of_live_nodes
 from celery_redlock_beat.cli._redbeat import opened, place_options
 from celery_redlock_beat.cli._tables import Table, show
 from celery_redlock_beat.cli._words import NOTHING, printable, second
@@ -82,7 +83,7 @@ def export_redbeat(
     redbeat, control = opened(ctx, prefix, url), control_of(ctx)
     _refuse_while_held(redbeat)
     if not Settings.from_app(ctx.obj.app).interlock:  # by which RedBeat hears of what is sent
-        _warn_of_nodes(control)
+        warn_of_live_nodes(control, "is not known to RedBeat: stop all nodes, and export again")
     leaving = sorted(_leaving(ctx, control, redbeat), key=lambda each: each.name)
     ready = [each.written for each in leaving if each.written]
     if ready and not dry_run:
@@ -104,16 +105,6 @@ def _refuse_while_held(redbeat: RedBeat) -> None:
     if holder:
         raise click.ClickException(
             f"{holder}: stop it first, and if it was killed, wait until its lock ends"
-        )
-
-
-def _warn_of_nodes(control: Control) -> None:
-    alive = sum(node.alive for node in control.nodes())
-    if alive:
-        click.echo(
-            f"Warning: {many(alive, 'node lives', 'nodes live')}, and what they send from now on "
-            "is not known to RedBeat: stop all nodes, and export again",
-            err=True,
         )
 
 

@@ -14,10 +14,10 @@ from celery_redlock_beat.cli._command import (
     json_option,
     print_json,
 )
+from celery_redlock_beat.cli._fleet import warn_of_live_nodes
 from celery_redlock_beat.cli._tables import Table, show
 from celery_redlock_beat.cli._words import listed, printable, second
 from celery_redlock_beat.control import Origin
-from celery_redlock_beat.diagnostics.findings import many
 from celery_redlock_beat.errors import ConfigurationError
 from celery_redlock_beat.predecessors import shelve_file
 
@@ -60,13 +60,7 @@ def export_shelve(ctx: click.Context, *, file: str | None, as_json: bool) -> Non
 
 
 def _warn(control: Control) -> None:
-    alive = sum(node.alive for node in control.nodes())
-    if alive:
-        click.echo(
-            f"Warning: {many(alive, 'node lives', 'nodes live')}, and what they send from now on "
-            "is not in the file: stop all nodes, and write it again",
-            err=True,
-        )
+    warn_of_live_nodes(control, "is not in the file: stop all nodes, and write it again")
     views = control.entries()
     stored = [each.name for each in views if each.origin is Origin.STORED]
     _tell(stored, "does not have what is stored")

@@ -125,10 +125,17 @@ def _written(path: str) -> datetime:
 
 def _held(path: str) -> dict[bytes, bytes | None]:
     """Return what is under the keys that are wanted, whatever kind of database it is."""
-    if Path(path).is_file() and Path(path).read_bytes()[: len(SQLITE)] == SQLITE:
+    if _is_sqlite(Path(path)):
         return _held_by_sqlite(path)
     with dbm.open(path, "r") as store:
         return {key: store.get(key) for key in WANTED}
+
+
+def _is_sqlite(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(SQLITE)) == SQLITE
 
 
 def _held_by_sqlite(path: str) -> dict[bytes, bytes | None]:
