@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 OUTAGE = 1.0  # counted from when the last node has noticed
 HOLD_DOWN = 3.0
 LOUD = re.compile(r"^\[\S+ \S+ (?:WARNING|ERROR|CRITICAL)/\S+ (.*)$", re.MULTILINE)
-# Of a tick that was being sent just then, by us or by Celery; it is not about the server.
+# Of a tick that was being sent just then, by us or by Celery, or was lent again to be sent late; it
+# is not about the server.
 OF_A_TICK = re.compile(
-    ": no answer, the ledger knows|^Message Error: Couldn't apply scheduled task"
+    r": no answer, the ledger knows|: sent [\d.]+ s after its instant"
+    "|^Message Error: Couldn't apply scheduled task"
 )
 PROVIDER = """
 from pathlib import Path

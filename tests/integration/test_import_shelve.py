@@ -210,10 +210,16 @@ def test_real_beats_change_over_by_a_setting_and_every_tick_is_sent_once(tmp_pat
     )
     client = shared_redis.client()
     stock = BeatNode(
-        tmp_path, "stock", scheduler="celery.beat:PersistentScheduler", args=["-s", str(file)]
+        tmp_path,
+        "stock",
+        scheduler="celery.beat:PersistentScheduler",
+        args=["-s", str(file)],
+        loglevel="debug",
     )
     with stock:
         wait_until(lambda: len(messages(client)) >= 3, 30, "messages of stock beat")
+        # Asked in mid-work it may end in the traceback of whatever call it was in.
+        stock.wait_for_log(r"Waking up in (1\.|0\.[3-9])", since=len(stock.log))
         stock.ask_to_end()
         assert stock.wait_for_exit() == 0
     last = read(str(file), UTC).last_runs["often"]

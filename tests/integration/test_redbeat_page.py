@@ -132,8 +132,11 @@ def lines_of(log):
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_the_rolling_switch_goes_as_told_and_back(shop):
-    """RedBeat looks every two seconds, as the page has it do for the way back."""
-    quick = "app.conf.beat_max_loop_interval = 2"
+    """RedBeat looks every two seconds, as the page has it do for the way back.
+
+    Its lock outlasts what it may take until the seconds that are left are told once more.
+    """
+    quick = "app.conf.beat_max_loop_interval = 2; app.conf.redbeat_lock_timeout = 25"
     often = 'app.conf.beat_schedule["often"] = {"task": "shop.often", "schedule": 1.0}'
     shop.write(PROJECT, quick, often, INTERLOCK, 'app.conf.redlock_beat_health_file = "health"')
     shop.save("poll-7", schedule(1))
