@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 OUTAGE = 1.0  # counted from when the last node has noticed
 HOLD_DOWN = 3.0
 LOUD = re.compile(r"^\[\S+ \S+ (?:WARNING|ERROR|CRITICAL)/\S+ (.*)$", re.MULTILINE)
-# Of a tick that was being sent just then, by us or by Celery, or was lent again to be sent late; it
-# is not about the server.
+# Of a tick that was being sent just then, by us or by Celery, or that another node took over; it is
+# not about the server.
 OF_A_TICK = re.compile(
-    r": no answer, the ledger knows|: sent [\d.]+ s after its instant"
+    r": no answer, the ledger knows|: sent [\d.]+ s after its instant, id \S+, attempt [2-9]"
     "|^Message Error: Couldn't apply scheduled task"
 )
 PROVIDER = """
