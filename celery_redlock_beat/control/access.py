@@ -13,7 +13,7 @@ from celery_redlock_beat.assembly import micros
 from celery_redlock_beat.clock import LedgerClock
 from celery_redlock_beat.control.checks import check_text
 from celery_redlock_beat.errors import ConfigurationError, LedgerRecovering
-from celery_redlock_beat.ledger import MOST_PER_CALL, wire
+from celery_redlock_beat.ledger import wire
 from celery_redlock_beat.ledger.redis_scripts import ledger_keys
 from celery_redlock_beat.ledger.redis_steering import RedisSteering
 from celery_redlock_beat.settings import Settings
@@ -86,10 +86,9 @@ class Access:
         """Return the instant of the oldest record, or ``None`` where there is none."""
         return oldest_record(self.client, self.names["history"])
 
-    def looks(self, names: Sequence[str]) -> Iterator[Look]:
-        """Yield what is known of entries, in the same order, asked for in chunks."""
-        for chunk in wire.chunks(names, MOST_PER_CALL):
-            yield from self.steering.look(chunk)
+    def looks(self, names: Sequence[str]) -> list[Look]:
+        """Return what is known of entries, in the same order."""
+        return self.steering.look(names)
 
     def now(self) -> Micros:
         """Return the ledger's time."""
