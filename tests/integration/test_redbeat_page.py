@@ -187,8 +187,35 @@ def test_what_was_exported_under_the_interlock_is_brought_up_to_date_at_the_end(
         shop.save("poll-11", schedule(1), last_run_at=mark - timedelta(seconds=1))
         ours.ask_to_end()
         assert ours.end(10) == "", ours.log
-    entry = RedBeatSchedulerEntry.from_key("redbeat:poll-11", app=shop.app)
-    assert entry.last_run_at == mark
+    assert last_run(shop) == mark
+
+
+def test_what_an_export_adds_late_is_brought_up_to_date_at_the_end(shop):
+    """The nodes had told RedBeat long ago, which did not have the entry then."""
+    shop.write(PROJECT, INTERLOCK)
+    shop.control.add("poll-11", task="shop.poll", schedule=1)
+    with BeatNode(shop.directory, "ours") as ours:
+        wait_until(lambda: ours.log.count("poll-11 @") > 1, LIMIT, "a pass and another one")
+        shop.control.pause("poll-11")
+        mark = shop.control.get("poll-11").last.tick
+        for _ in range(3):
+            wait_for_pass(shop)
+        shop.save("poll-11", schedule(1), last_run_at=mark - timedelta(seconds=1))
+        assert last_run(shop) < mark
+        ours.ask_to_end()
+        assert ours.end(10) == "", ours.log
+    assert last_run(shop) == mark, "or RedBeat sends that tick again"
+
+
+def wait_for_pass(shop):
+    """Wait until the one node asks the ledger once more."""
+    (before,) = shop.control.nodes()
+    wait_until(lambda: shop.control.nodes()[0].heartbeat > before.heartbeat, LIMIT, "another pass")
+
+
+def last_run(shop):
+    """Return when RedBeat takes an entry to have run last."""
+    return RedBeatSchedulerEntry.from_key("redbeat:poll-11", app=shop.app).last_run_at
 
 
 def test_each_setting_of_redbeat_is_told_and_no_other():

@@ -132,8 +132,7 @@ class RedBeatInterlock(Predecessor):
         try:
             is_last = lock.leave()
             # What was exported meanwhile, too: RedBeat did not have it when this turn began.
-            known = settled({*self._last_runs, *self._written})
-            self._write_back(client, self._news(known))
+            self._write_back(client, settled({*self._last_runs, *self._written}))
             if is_last:
                 lock.let_go()
                 self._log.gave_back()
